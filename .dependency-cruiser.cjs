@@ -112,7 +112,7 @@ module.exports = {
           `${library}/brokers/http/(headers|signature)\\.ts$`,
           `${library}/brokers/nats/carry\\.ts$`,
           `${library}/brokers/redis/(client|entry)\\.ts$`,
-          `${library}/brokers/rocketmq/(carry|connection|failures|grpc|metadata|options|session)\\.ts$`,
+          `${library}/brokers/rocketmq/(carry|connection|failures|grpc|options|session)\\.ts$`,
         ],
       },
     },
@@ -182,8 +182,8 @@ module.exports = {
       to: {
         path: `${library}/brokers/`,
         pathNot: [
-          // Either protocol of RocketMQ has the same fields, life of a topic, keys and form of URL.
-          `${library}/brokers/rocketmq/(carry|routes|access-keys|url-parts)\\.ts$`,
+          // Either protocol of RocketMQ has the same fields, failures, topics, keys and URLs.
+          `${library}/brokers/rocketmq/(carry|routes|rules|access-keys|url-parts)\\.ts$`,
           `${library}/brokers/$1(\\.ts$|/)`,
           `${library}/brokers/broker\\.ts$`,
           `${library}/brokers/(publishing|settings)/`,

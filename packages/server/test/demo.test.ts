@@ -95,7 +95,7 @@ describeWithService(["mariadb", "postgres"], "the demo", (service) => {
   });
 });
 
-describeWithService(["rocketmq", "rocketmq4", "kafka", "rabbitmq", "redis", "mosquitto"], "the demo", (broker) => {
+describeWithService(["rocketmq", "kafka", "rabbitmq", "redis", "mosquitto"], "the demo", (broker) => {
   test("with a real consumer", async () => {
     const database = await createTestDatabase(testService("mariadb").present ? "mariadb" : "postgres");
     closers.push(() => database.drop());

@@ -183,7 +183,6 @@ const AWAY: readonly (readonly [line: string, saysThis: string])[] = [
   ],
   ["relay --broker redis://127.0.0.1:9 --once --database DB", "the broker redis://127.0.0.1:9 cannot be used"],
   ["demo --once --broker rocketmq://127.0.0.1:9", "RocketMQ at 127.0.0.1:9 cannot be used: ECONNREFUSED"],
-  ["demo --once --broker rocketmq-classic://127.0.0.1:9", "RocketMQ at 127.0.0.1:9 cannot be used: ECONNREFUSED"],
   ["demo --once --broker kafka://127.0.0.1:9", "Kafka at 127.0.0.1:9 cannot be used: ECONNREFUSED"],
   ["demo --once --broker amqp://me:hunter2@127.0.0.1:9", "RabbitMQ cannot be used: 127.0.0.1:9: connect ECONNREFUSED"],
   ["demo --once --broker redis://:hunter2@127.0.0.1:9", "Redis cannot be used: cannot connect to redis://127.0.0.1:9"],

@@ -136,6 +136,9 @@ export interface WorkSettings<Raw> {
   readonly handlerTimeoutMs: number | undefined;
   readonly warnAfterMs: number;
   readonly drainTimeoutMs: number;
+  /** Messages in memory, and the time for an opening, of the consumers that have these options. */
+  readonly prefetch: number;
+  readonly openWithinMs: number;
   /** What the broker is called in spans, and who handles, there and in metrics. */
   readonly system: string;
   readonly consumer: string;
@@ -148,18 +151,23 @@ export interface WorkSettings<Raw> {
 }
 
 /** Kinds of the options that one consumer has beside those of all. */
-export type OwnKinds<Options> = OptionKinds<Omit<Options, keyof ConsumeOptions<never>>>;
+export type OwnKinds<Options> = OptionKinds<Omit<Options, keyof ConsumeOptions<never> | "unhandled">>;
 
 /** With the defaults. Throws `ConfigurationError`. `own`: the options of this consumer alone. */
 export function workSettings<Raw, Tx>(
   what: string,
-  options: ConsumeOptions<Raw, Tx> & { readonly unhandled?: Unhandled | Park<Raw> | undefined },
+  options: ConsumeOptions<Raw, Tx> & {
+    readonly unhandled?: Unhandled | Park<Raw> | undefined;
+    readonly prefetch?: number | undefined;
+    readonly connectTimeoutMs?: number | undefined;
+  },
   own: OptionKinds<Record<string, unknown>>,
   defaults: {
     readonly maxAttempts?: number;
     readonly concurrency?: number;
     readonly noDeadLetters?: true;
     readonly source?: string;
+    readonly mostPrefetch?: number;
   } = {},
 ): WorkSettings<Raw> {
   const { inbox, handler, retry = {}, unhandled = "redeliver" } = options;
@@ -173,11 +181,9 @@ export function workSettings<Raw, Tx>(
   if (typeof unhandled !== "function") {
     oneOf(`${what}: unhandled`, unhandled, defaults.noDeadLetters ? ["redeliver"] : ["redeliver", "dead-letter"]);
   }
-  refuseUnknown(`${what}: retry`, retry, ["maxAttempts", "baseMs", "maxMs"]);
-  const maxMs = wholeNumber(`${what}: retry.maxMs`, retry.maxMs ?? 5_000, 0);
-  const baseMs = wholeNumber(`${what}: retry.baseMs`, retry.baseMs ?? 200, 0);
-  const { maxAttempts = defaults.maxAttempts ?? 5 } = retry;
   checkListeners(what, options.on);
+  const concurrency = wholeNumber(`${what}: concurrency`, options.concurrency ?? defaults.concurrency ?? 10, 1);
+  const { connectTimeoutMs = 10_000, prefetch = 4 * concurrency } = options;
   const logger = loggerOf(options.logger);
   const consumer = (inbox === "none" ? undefined : inbox.consumer) ?? what;
   const metrics = guardedMetrics(options.metrics, logger);
@@ -187,11 +193,11 @@ export function workSettings<Raw, Tx>(
     handler,
     transaction: options.transaction as WorkSettings<Raw>["transaction"],
     unhandled,
-    concurrency: wholeNumber(`${what}: concurrency`, options.concurrency ?? defaults.concurrency ?? 10, 1),
+    concurrency,
+    prefetch: wholeNumber(`${what}: prefetch`, prefetch, 1, defaults.mostPrefetch),
+    openWithinMs: wholeNumber(`${what}: connectTimeoutMs`, connectTimeoutMs, 1),
     orderBy: options.orderBy ?? (({ orderingKey, key }) => orderingKey ?? key),
-    maxAttempts: maxAttempts === Infinity ? Infinity : wholeNumber(`${what}: retry.maxAttempts`, maxAttempts, 1),
     isUnavailable: awayBy(logger, options.isUnavailable),
-    pauseMs: maxMs,
     handlerTimeoutMs:
       options.handlerTimeoutMs === undefined
         ? undefined
@@ -204,6 +210,22 @@ export function workSettings<Raw, Tx>(
     ...{ consumer, logger, source: defaults.source ?? "", system: what.slice("consume".length).toLowerCase() },
     reports: createHandlingReports({ consumer, logger, metrics, on: options.on }),
     clock: options.clock ?? systemClock,
+    ...retrySettings(`${what}: retry`, retry, defaults.maxAttempts),
+  };
+}
+
+function retrySettings(
+  what: string,
+  retry: HandlerRetry,
+  byDefault = 5,
+): Pick<WorkSettings<never>, "maxAttempts" | "pauseMs" | "retryInMs"> {
+  refuseUnknown(what, retry, ["maxAttempts", "baseMs", "maxMs"]);
+  const maxMs = wholeNumber(`${what}.maxMs`, retry.maxMs ?? 5_000, 0);
+  const baseMs = wholeNumber(`${what}.baseMs`, retry.baseMs ?? 200, 0);
+  const { maxAttempts = byDefault } = retry;
+  return {
+    maxAttempts: maxAttempts === Infinity ? Infinity : wholeNumber(`${what}.maxAttempts`, maxAttempts, 1),
+    pauseMs: maxMs,
     retryInMs: (attempt) => backoffMs({ attempt, baseMs, factor: 2, maxMs }),
   };
 }
@@ -224,4 +246,5 @@ const KINDS = {
   metrics: "object",
   on: "object",
   clock: "object",
-} as const satisfies OptionKinds<ConsumeOptions<never>>;
+  unhandled: ["string", "function"],
+} as const satisfies OptionKinds<ConsumeOptions<never> & { unhandled: unknown }>;

@@ -70,7 +70,7 @@ describeWithService("mosquitto", "the MQTT broker on servers with settings of th
     const links = createLinks(settingsFrom({ servers: `127.0.0.1:${proxy.port}` }));
     closing.push(() => links.close());
     const next = async (): Promise<Link> => {
-      const link = await links.link();
+      const link = await links.get();
       return "scope" in link ? expect.unreachable(link.reason) : link;
     };
     const broken: WeakRef<Link>[] = [];

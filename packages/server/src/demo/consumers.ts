@@ -3,7 +3,6 @@ import type { StartConsumer } from "./consumer.ts";
 
 export const CONSUMERS: Readonly<Record<string, () => Promise<StartConsumer>>> = {
   rocketmq: async () => (await import("./rocketmq-consumer.ts")).startRocketmqConsumer,
-  "rocketmq-classic": async () => (await import("./rocketmq-classic-consumer.ts")).startRocketmqClassicConsumer,
   kafka: async () => (await import("./kafka-consumer.ts")).startKafkaConsumer,
   rabbitmq: async () => (await import("./rabbitmq-consumer.ts")).startRabbitmqConsumer,
   redis: async () => (await import("./redis-consumer.ts")).startRedisConsumer,

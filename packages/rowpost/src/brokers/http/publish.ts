@@ -12,7 +12,6 @@ import { outcomeOf, requestOf } from "./requests.ts";
 import type { HttpSettings } from "./settings.ts";
 import type { Target } from "./target.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly settings: HttpSettings;
   readonly connections: Connections;

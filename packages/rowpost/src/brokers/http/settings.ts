@@ -60,7 +60,6 @@ const KINDS: OptionKinds<HttpBrokerOptions> = {
 };
 const TLS_KINDS: OptionKinds<HttpTlsOptions> = { ca: "string", cert: "string", key: "string" };
 
-/** Options with their defaults, checked. */
 export interface HttpSettings {
   readonly timeoutMs: number;
   readonly maxInFlight: number;

@@ -32,7 +32,6 @@ export interface Session {
   close(): Promise<void>;
 }
 
-/** Opens sessions. */
 export interface Driver {
   /** Rejects with a {@link FaultError}. The signal ends the attempt, where that is possible. */
   open(signal: AbortSignal): Promise<Session>;
@@ -40,7 +39,6 @@ export interface Driver {
   readonly endsAttempts: boolean;
 }
 
-/** A fault on its way up. */
 export class FaultError extends Error {
   readonly fault: Fault;
 
@@ -50,7 +48,6 @@ export class FaultError extends Error {
   }
 }
 
-/** The same outcome for each batch. */
 export function sameForAll(batches: readonly PartitionBatch[], fault: Fault): BatchOutcome[] {
   return batches.map(() => ({ fault }));
 }

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
-import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type GivenClient, type KafkaClient, recognize } from "./given-client.ts";
 
@@ -47,7 +47,6 @@ export interface KafkaOptions {
   readonly requestTimeoutMs?: number | undefined;
 }
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<KafkaOptions, "clientId" | "connectTimeoutMs" | "requestTimeoutMs"> {
   /** `host:port` each; empty with a client of the user's. */
   readonly brokers: readonly string[];
@@ -57,16 +56,6 @@ export interface Settings extends Checked<KafkaOptions, "clientId" | "connectTim
   readonly driver: KafkaOptions["driver"];
 }
 
-const KINDS: OptionKinds<KafkaOptions> = {
-  brokers: ["string", "array"],
-  client: ["object", "function"],
-  clientId: "string",
-  tls: ["boolean", "object"],
-  sasl: "object",
-  driver: "string",
-  connectTimeoutMs: "number",
-  requestTimeoutMs: "number",
-};
 const SASL_KINDS: OptionKinds<KafkaSaslOptions> = { mechanism: "string", username: "string", password: "string" };
 
 const DEFAULT_PORT = 9092;
@@ -75,6 +64,16 @@ const NUMBERS = {
   /** A stalled disk, or the election of a leader. After it a retry can make a duplicate. */
   requestTimeoutMs: timeoutBounds(10_000),
 } as const;
+
+const KINDS: OptionKinds<KafkaOptions> = {
+  brokers: ["string", "array"],
+  client: ["object", "function"],
+  clientId: "string",
+  tls: ["boolean", "object"],
+  sasl: "object",
+  driver: "string",
+  ...numberKinds(NUMBERS),
+};
 
 /** What a client of the user's has settled already. */
 const OF_THE_CLIENT = ["brokers", "clientId", "tls", "sasl", "driver"] as const;

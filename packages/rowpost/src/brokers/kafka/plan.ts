@@ -12,7 +12,6 @@ import type { Placed } from "../publishing/results.ts";
 import { recordOf, type WireRecord } from "./carry.ts";
 import { partitionOf } from "./partition.ts";
 
-/** A message that is ready to go. */
 export interface Item extends Placed {
   readonly record: WireRecord;
   readonly partition: number;

@@ -15,7 +15,6 @@ import { type Item, planLanes, type Request, requestsOf } from "./plan.ts";
 import { isFailure, type OpenSession, type SendOutcome, type Sessions } from "./sessions.ts";
 import type { Topics } from "./topics.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly sessions: Sessions;
   readonly topics: Topics;

@@ -4,6 +4,7 @@ import { onAbort } from "../../runtime/abort.ts";
 import { closeQuietly } from "../../runtime/deadline.ts";
 import { describeError, RowpostError } from "../../runtime/errors.ts";
 import { type AbortScope, follow } from "../publishing/abort-scope.ts";
+import { createKeeper } from "../publishing/keeper.ts";
 import type { BatchOutcome, Driver, PartitionBatch, Session, TopicDescription } from "./driver.ts";
 import { FaultError } from "./driver.ts";
 import { type Failure, failureOfQuestion, failureOfSend, unanswered } from "./failures.ts";
@@ -42,35 +43,26 @@ export function createSessions(options: SessionsOptions): Sessions {
   const { load, connectTimeoutMs, requestTimeoutMs } = options;
   /** Sessions that are not closed yet, and attempts that were given up. */
   const alive = new Set<Alive>();
-  let current: Promise<OpenSession | Failure> | undefined;
-  let opened: OpenSession | undefined;
-  let driver: Promise<Driver> | undefined;
+  const usable = new Set<OpenSession>();
+  let driver: Driver | undefined;
   /** One at a time of those that cannot be ended, or each call of an outage would leave one. */
   let pending: Promise<Session> | undefined;
   const stop = new AbortController();
+  const keeper = createKeeper<OpenSession, Failure>({
+    ways: [open],
+    isUsable: (session) => usable.has(session),
+    closed: failureOfQuestion({ kind: "unreachable", code: "CLOSED", text: "the Kafka broker was closed" }),
+  });
 
-  function open(): Promise<OpenSession | Failure> {
-    const opening = tryToOpen().then((result) => {
-      if (isFailure(result)) current = undefined;
-      else opened = result;
-      return result;
-    });
-    current = opening;
-    return opening;
-  }
-
-  async function tryToOpen(): Promise<OpenSession | Failure> {
-    driver ??= load();
-    let loaded: Driver;
+  async function open(closing: AbortSignal): Promise<OpenSession | Failure> {
     try {
-      loaded = await driver;
+      driver ??= await load();
     } catch (error) {
-      driver = undefined;
       return unusable(error);
     }
     const attempt = new AbortController();
-    const forget = onAbort(stop.signal, () => attempt.abort());
-    const session = pending ?? begin(loaded, attempt.signal);
+    const forget = onAbort(closing, () => attempt.abort());
+    const session = pending ?? begin(driver, attempt.signal);
     const timer = setTimeout(() => attempt.abort(), connectTimeoutMs);
     try {
       const late = new Promise<"late">((resolve) => {
@@ -129,10 +121,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     const retire = (): void => {
       if (retired) return;
       retired = true;
-      if (opened === attended) {
-        opened = undefined;
-        current = undefined;
-      }
+      usable.delete(attended);
       if (running === 0) closeNow();
     };
     const end = (): Promise<void> => {
@@ -184,19 +173,19 @@ export function createSessions(options: SessionsOptions): Sessions {
       return "fault" in outcome ? { failure: judged(failureOfSend(outcome.fault)) } : outcome;
     }
 
+    usable.add(attended);
     return attended;
   }
 
   return {
     async get(by) {
       if (by.aborted) return undefined;
-      if (opened !== undefined) return opened;
-      const session = await before(current ?? open(), connectTimeoutMs * 2, by);
+      const session = keeper.current() ?? (await before(keeper.get(), connectTimeoutMs * 2, by));
       return session === OVER ? undefined : session;
     },
     async close() {
       stop.abort();
-      await current;
+      await keeper.close();
       if (pending !== undefined) abandon(pending);
       await Promise.all([...alive].map((each) => each.end()));
     },

@@ -1,5 +1,6 @@
 /** What the cluster says of topics, kept for a while: how many partitions, and who leads them. */
 
+import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { TopicDescription } from "./driver.ts";
 import { awayForNow, type Failure, messageFailure } from "./failures.ts";
 import { isFailure } from "./sessions.ts";
@@ -23,7 +24,6 @@ export interface TopicsOptions {
 const KEEP_MS = 60_000;
 /** One that was there less than this ago is away: a broker that starts may not know it yet. */
 const MISSED_MS = 60_000;
-/** Topics that are remembered. */
 const MAX_TOPICS = 10_000;
 
 interface Known {
@@ -34,7 +34,7 @@ interface Known {
 
 export function createTopics({ describe, now }: TopicsOptions): Topics {
   const known = new Map<string, Known>();
-  const asking = new Map<string, Promise<TopicDescription | Failure>>();
+  const shared = oneAtATime<TopicDescription | Failure>();
 
   async function ask(topic: string): Promise<TopicDescription | Failure> {
     const illegal = illegalName(topic);
@@ -62,11 +62,7 @@ export function createTopics({ describe, now }: TopicsOptions): Topics {
     find(topic) {
       const found = known.get(topic);
       if (found?.isFresh === true && now() - found.seenAt < KEEP_MS) return found.description;
-      const pending = asking.get(topic);
-      if (pending !== undefined) return pending;
-      const question = ask(topic).finally(() => asking.delete(topic));
-      asking.set(topic, question);
-      return question;
+      return shared(topic, () => ask(topic));
     },
     leaderOf: (topic, partition) => known.get(topic)?.description.leaders[partition] ?? -1,
     forget(topic) {
@@ -76,7 +72,6 @@ export function createTopics({ describe, now }: TopicsOptions): Topics {
   };
 }
 
-/** Kafka's own rule for names. */
 function illegalName(topic: string): Failure | undefined {
   if (/^[A-Za-z0-9._-]{1,249}$/.test(topic) && topic !== "." && topic !== "..") return undefined;
   return messageFailure(

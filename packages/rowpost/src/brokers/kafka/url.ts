@@ -33,12 +33,10 @@ export function kafkaOptionsFromUrl(url: string, env: Readonly<Record<string, st
   if (match === null) throw new ConfigurationError(`broker URL: expected ${FORM}`);
   const [, account = "", brokers = "", query = ""] = match;
   const settings = settingsIn(query, KNOWN);
-  const tls = tlsOption(settings);
-  const sasl = saslOf(account, settings, env);
   return {
     brokers,
-    ...(tls === undefined ? {} : { tls }),
-    ...(sasl === undefined ? {} : { sasl }),
+    tls: tlsOption(settings),
+    sasl: saslOf(account, settings, env),
     ...optionsOf(settings, { clientId: "clientId" }, textSetting),
     ...optionsOf(settings, { driver: "driver" }, oneOfSetting(DRIVERS)),
     ...optionsOf(settings, NUMBERS, wholeSetting),

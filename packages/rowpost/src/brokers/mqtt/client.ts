@@ -18,7 +18,6 @@ export interface Packet {
     | undefined;
 }
 
-/** A connection of MQTT.js. */
 export interface MqttClient {
   on(event: "connect" | "disconnect" | "packetreceive", listener: (packet: Packet) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
@@ -28,7 +27,6 @@ export interface MqttClient {
   end(force: boolean): unknown;
 }
 
-/** The loaded package. */
 export interface MqttModule {
   readonly MqttClient: new (openStream: () => Duplex, options: Readonly<Record<string, unknown>>) => MqttClient;
 }

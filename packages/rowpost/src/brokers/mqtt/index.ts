@@ -2,10 +2,8 @@
 
 import { BrokerError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
-import { orAborted } from "../publishing/abort-scope.ts";
-import { failed } from "../publishing/failures.ts";
+import { publishOn } from "../publishing/keeper.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
-import { ABORTED, failBatch } from "../publishing/results.ts";
 import { createWindow } from "../publishing/window.ts";
 import { targetOf } from "../settings/server-address.ts";
 import { createLinks } from "./links.ts";
@@ -34,14 +32,14 @@ export function mqtt(options: MqttOptions): Broker {
     title: "MQTT",
     target: targetOf(settings.servers),
     features: () => ({ ordering: "key", reportsUnknownTopic: requireSubscribers, maxBodyBytes }),
-    async publish(batch, scope) {
-      const link = await orAborted(links.link(), scope);
-      if (link !== undefined && !("scope" in link)) return await publishBatch(publishing, link, batch, scope);
-      return scope.ending === "closed" ? batch.map(() => ABORTED) : failBatch(batch, link ?? TOO_SLOW);
-    },
+    publish: (batch, scope) =>
+      publishOn(links, batch, scope, {
+        label: "MQTT",
+        publish: (link) => publishBatch(publishing, link, batch, scope),
+      }),
     async check() {
-      const link = await links.link();
-      if (!("scope" in link)) return;
+      const link = await links.get();
+      if (!("status" in link)) return;
       const { code, reason } = link;
       const text = `MQTT cannot be used: ${code}: ${reason}. ${ADVICE[code] ?? IS_IT_THERE}`;
       throw new BrokerError(code, text, { retriable: ADVICE[code] === undefined });
@@ -60,8 +58,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   UNSUPPORTED_PROTOCOL_VERSION: "Use a server that speaks MQTT 5",
   QOS_NOT_SUPPORTED: "Use a server that takes QoS 1",
 };
-
-const TOO_SLOW = failed("connection", "CONNECT_TIMEOUT", "no connection to MQTT before the publish deadline");
 
 /** The broker of `mqtt://host1,host2?prefix=shop/`; see {@link mqttOptionsFromUrl}. */
 export function mqttFromUrl(url: string, env: Readonly<Record<string, string | undefined>> = process.env): Broker {

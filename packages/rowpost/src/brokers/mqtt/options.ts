@@ -2,7 +2,7 @@
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
-import { type Checked, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
 import { type ServerAddress, serverAddress } from "../settings/server-address.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 
@@ -44,7 +44,6 @@ export interface MqttOptions {
 
 type Present = "prefix" | "requireSubscribers" | "maxInFlight" | "ackTimeoutMs" | "connectTimeoutMs";
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<MqttOptions, Present> {
   readonly servers: readonly ServerAddress[];
   readonly login: { readonly username: string; readonly password: string } | undefined;
@@ -52,6 +51,14 @@ export interface Settings extends Checked<MqttOptions, Present> {
   readonly clientId: string | undefined;
   readonly maxBodyBytes: number | undefined;
 }
+
+const NUMBERS = {
+  /** The server's Receive Maximum is below it as a rule: 20 at Mosquitto. */
+  maxInFlight: [1024, 1, 65_535],
+  ackTimeoutMs: timeoutBounds(10_000),
+  /** Below the relay's publish timeout: a silent server is not taken for a slow receipt. */
+  connectTimeoutMs: timeoutBounds(5000),
+} as const;
 
 const KINDS: OptionKinds<MqttOptions> = {
   servers: ["string", "array"],
@@ -61,19 +68,9 @@ const KINDS: OptionKinds<MqttOptions> = {
   clientId: "string",
   prefix: "string",
   requireSubscribers: "boolean",
-  maxInFlight: "number",
   maxBodyBytes: "number",
-  ackTimeoutMs: "number",
-  connectTimeoutMs: "number",
+  ...numberKinds(NUMBERS),
 };
-
-const NUMBERS = {
-  /** The server's Receive Maximum is below it as a rule: 20 at Mosquitto. */
-  maxInFlight: [1024, 1, 65_535],
-  ackTimeoutMs: timeoutBounds(10_000),
-  /** Below the relay's publish timeout: a silent server is not taken for a slow receipt. */
-  connectTimeoutMs: timeoutBounds(5000),
-} as const;
 
 /** Checks options. Throws `ConfigurationError`, which names the option and never a secret. */
 export function settingsFrom(options: MqttOptions): Settings {

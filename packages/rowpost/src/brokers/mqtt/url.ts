@@ -15,7 +15,6 @@ import type { MqttOptions } from "./options.ts";
 const USER = "ROWPOST_MQTT_USER";
 const PASSWORD = "ROWPOST_MQTT_PASSWORD";
 
-/** Settings of the query and the option that each stands for. */
 const TEXTS = { clientId: "clientId", prefix: "prefix" } as const;
 const NUMBERS = { inFlight: "maxInFlight", timeoutMs: "ackTimeoutMs", maxBodyBytes: "maxBodyBytes" } as const;
 const TRUTHS = { requireSubscribers: "requireSubscribers" } as const;
@@ -32,13 +31,12 @@ export function mqttOptionsFromUrl(url: string, env: Readonly<Record<string, str
     known: [...Object.keys({ ...TEXTS, ...NUMBERS, ...TRUTHS }), ...TLS_SETTINGS],
     secrets: `set ${USER} and ${PASSWORD} instead`,
   });
-  const tls = tlsOption(settings, isSecure);
   return {
     servers,
     ...optionsOf(settings, TEXTS, textSetting),
     ...optionsOf(settings, NUMBERS, wholeSetting),
     ...optionsOf(settings, TRUTHS, truthSetting),
-    ...(tls === undefined ? {} : { tls }),
+    tls: tlsOption(settings, isSecure),
     ...secretsOf(env, { user: USER, password: PASSWORD }),
   };
 }

@@ -2,16 +2,16 @@
 
 import { BrokerError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
+import type { Keeper } from "../publishing/keeper.ts";
 import { failureOfError, type JetStreamError } from "./failures.ts";
 import type { Link } from "./link.ts";
-import type { Links } from "./links.ts";
 import type { Settings } from "./options.ts";
 
 const ASK_TIMEOUT_MS = 5000;
 
 /** Asks JetStream, and for the stream that the option names. Throws {@link BrokerError}. */
-export async function checkServer(links: Links, settings: Settings): Promise<void> {
-  const link = await links.link();
+export async function checkServer(links: Keeper<Link>, settings: Settings): Promise<void> {
+  const link = await links.get();
   if ("scope" in link) throw unusable(link, settings);
   if (settings.onlyStream === undefined) await checkJetStream(link, settings);
   else await checkStream(link, settings.onlyStream, settings);
@@ -104,6 +104,7 @@ const LASTING: ReadonlySet<string> = new Set(["UNAUTHORIZED", "PERMISSION_DENIED
 
 function adviceFor(code: string, { tls, connection }: Settings): string {
   if (connection !== undefined) return "Look at the connection that was handed in.";
+  if (code === "MISSING_PEER") return "Install it.";
   if (code === "UNAUTHORIZED") {
     return "Check user and password, token, nkeySeed or credentials (ROWPOST_NATS_USER, ROWPOST_NATS_PASSWORD, ROWPOST_NATS_TOKEN).";
   }

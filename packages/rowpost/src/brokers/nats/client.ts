@@ -56,7 +56,6 @@ export interface ConnectOptions {
   readonly tls?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The loaded package. */
 export interface NatsModule {
   connect(options: ConnectOptions): Promise<NatsConnection>;
   usernamePasswordAuthenticator(user: string, password: string): unknown;

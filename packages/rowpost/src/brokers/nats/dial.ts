@@ -25,7 +25,6 @@ export interface Dialed {
   readonly destroy: () => void;
 }
 
-/** A connection that is being made. */
 export interface Dialing {
   /** Never rejects. */
   readonly result: Promise<Dialed | PublishFailed>;
@@ -64,7 +63,6 @@ function endNoting(): void {
   current.disable();
 }
 
-/** Begins to connect. */
 export function dial(client: NatsModule, address: ServerAddress, settings: Settings): Dialing {
   const sockets: Sockets = { open: new Set(), abandoned: false };
   let giveUp: (failure: PublishFailed) => void = () => undefined;

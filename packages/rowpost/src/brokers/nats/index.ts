@@ -10,18 +10,14 @@
  * to 66,000 through this adapter (14 to 21 ms).
  */
 
-import type { Broker, PublishFailed } from "../broker.ts";
-import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
-import { failed, unusableFailure } from "../publishing/failures.ts";
+import type { Broker } from "../broker.ts";
+import { publishOn } from "../publishing/keeper.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
-import { ABORTED, failBatch } from "../publishing/results.ts";
 import { createWindow } from "../publishing/window.ts";
 import { targetOf } from "../settings/server-address.ts";
 import { checkServer } from "./check.ts";
-import { loadNats } from "./client.ts";
-import type { Link } from "./link.ts";
-import { createLinks, type Links } from "./links.ts";
-import { type NatsOptions, type Settings, settingsFrom } from "./options.ts";
+import { createLinks } from "./links.ts";
+import { type NatsOptions, settingsFrom } from "./options.ts";
 import { type Publishing, publishBatch } from "./publish.ts";
 import { createStreams } from "./streams.ts";
 import { natsOptionsFromUrl } from "./url.ts";
@@ -43,30 +39,7 @@ export function nats(options: NatsOptions): Broker {
     streams: createStreams(settings),
     window: createWindow({ loads: settings.maxInFlight }),
   };
-  let opening: Promise<Links> | undefined;
-  let links: Links | undefined;
-
-  async function open(): Promise<Links> {
-    opening ??= openLinks(settings);
-    try {
-      links = await opening;
-      return links;
-    } catch (error) {
-      opening = undefined;
-      throw error;
-    }
-  }
-
-  /** Undefined: the call ended first. */
-  async function link(scope: AbortScope): Promise<Link | PublishFailed | undefined> {
-    const ready = links?.current();
-    if (ready !== undefined) return ready;
-    try {
-      return await orAborted((await open()).link(), scope);
-    } catch (error) {
-      return unusableFailure(error);
-    }
-  }
+  const links = createLinks(settings);
 
   return createBroker({
     name: "nats",
@@ -74,18 +47,13 @@ export function nats(options: NatsOptions): Broker {
     target: targetOf(settings.servers),
     // The server limits headers and body together (max_payload).
     features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes: settings.maxBodyBytes }),
-    async publish(batch, scope) {
-      const found = await link(scope);
-      if (found !== undefined && !("scope" in found)) return await publishBatch(publishing, found, batch, scope);
-      return scope.ending === "closed" ? batch.map(() => ABORTED) : failBatch(batch, found ?? TOO_SLOW);
-    },
-    async check() {
-      await checkServer(await open(), settings);
-    },
-    async close() {
-      const opened = await opening?.catch(() => undefined);
-      await opened?.close();
-    },
+    publish: (batch, scope) =>
+      publishOn(links, batch, scope, {
+        label: "NATS",
+        publish: (link) => publishBatch(publishing, link, batch, scope),
+      }),
+    check: () => checkServer(links, settings),
+    close: () => links.close(),
   });
 }
 
@@ -93,10 +61,3 @@ export function nats(options: NatsOptions): Broker {
 export function natsFromUrl(url: string, env: Readonly<Record<string, string | undefined>> = process.env): Broker {
   return nats(natsOptionsFromUrl(url, env));
 }
-
-/** A connection that was handed in needs no client of ours. */
-async function openLinks(settings: Settings): Promise<Links> {
-  return createLinks(settings, settings.connection === undefined ? await loadNats() : undefined);
-}
-
-const TOO_SLOW = failed("connection", "CONNECT_TIMEOUT", "no connection to NATS before the publish deadline");

@@ -21,7 +21,6 @@ export type ApiAnswer =
   | { readonly kind: "silence" }
   | { readonly kind: "denied" };
 
-/** A message on its way. */
 export interface Handover {
   readonly subject: string;
   readonly headers: Uint8Array;
@@ -52,8 +51,6 @@ export interface LinkOptions {
   readonly connection: NatsConnection;
   readonly inboxPrefix: string;
   readonly ackTimeoutMs: number;
-  /** Called once, when the connection is over. */
-  readonly onEnd: () => void;
 }
 
 interface Pending {
@@ -238,7 +235,6 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
   const ended = (error?: Error): void => {
     const why = error === undefined ? "the connection broke" : `the connection broke: ${error.message}`;
     release("CONNECTION_LOST", `${why} before the receipt came`);
-    options.onEnd();
   };
   connection.closed().then(ended, ended);
 

@@ -3,7 +3,7 @@
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
-import { type Checked, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
 import { type ServerAddress, serverAddress } from "../settings/server-address.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { connectionFrom, type NatsConnection } from "./client.ts";
@@ -58,7 +58,6 @@ export interface NatsOptions {
   readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
-/** How to log in. */
 export type Login =
   | { readonly kind: "password"; readonly user: string; readonly password: string }
   | { readonly kind: "token" | "nkey" | "credentials"; readonly secret: string };
@@ -72,7 +71,6 @@ type Present =
   | "connectTimeoutMs"
   | "onWarning";
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<NatsOptions, Present> {
   /** Undefined: we connect ourselves. */
   readonly connection: NatsConnection | undefined;
@@ -86,28 +84,6 @@ export interface Settings extends Checked<NatsOptions, Present> {
   readonly apiPrefix: string;
   readonly maxBodyBytes: number | undefined;
 }
-
-const KINDS: OptionKinds<NatsOptions> = {
-  servers: ["string", "array"],
-  connection: "any",
-  user: "string",
-  password: "string",
-  token: "string",
-  nkeySeed: "string",
-  credentials: "string",
-  tls: ["boolean", "object"],
-  name: "string",
-  subject: ["string", "function"],
-  stream: ["string", "function"],
-  messageIdPrefix: "string",
-  domain: "string",
-  inboxPrefix: "string",
-  maxInFlight: "number",
-  maxBodyBytes: "number",
-  ackTimeoutMs: "number",
-  connectTimeoutMs: "number",
-  onWarning: "function",
-};
 
 const NUMBERS = {
   /**
@@ -125,6 +101,26 @@ const NUMBERS = {
   /** Below the relay's publish timeout: a silent server is not taken for a slow receipt. */
   connectTimeoutMs: timeoutBounds(5000),
 } as const;
+
+const KINDS: OptionKinds<NatsOptions> = {
+  servers: ["string", "array"],
+  connection: "any",
+  user: "string",
+  password: "string",
+  token: "string",
+  nkeySeed: "string",
+  credentials: "string",
+  tls: ["boolean", "object"],
+  name: "string",
+  subject: ["string", "function"],
+  stream: ["string", "function"],
+  messageIdPrefix: "string",
+  domain: "string",
+  inboxPrefix: "string",
+  maxBodyBytes: "number",
+  onWarning: "function",
+  ...numberKinds(NUMBERS),
+};
 const DEFAULT_PORT = 4222;
 
 /** Checks options. Throws `ConfigurationError`, which names the option and never a secret. */

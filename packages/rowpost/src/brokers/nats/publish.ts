@@ -15,7 +15,6 @@ import type { Settings } from "./options.ts";
 import type { Streams } from "./streams.ts";
 import { encode, type SubjectOfTopic, subjectFor } from "./wire.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly settings: Settings;
   readonly streams: Streams;

@@ -6,6 +6,7 @@
 
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
+import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import { destinationFailure, failureOfError } from "./failures.ts";
 import type { ApiAnswer, Link } from "./link.ts";
 
@@ -23,19 +24,14 @@ export interface Streams {
 }
 
 export function createStreams({ apiPrefix }: { readonly apiPrefix: string }): Streams {
-  const asking = new Map<string, Promise<PublishFailed>>();
+  const shared = oneAtATime<PublishFailed>();
   const api = `${apiPrefix}.STREAM.NAMES`;
   return {
-    explain(link, subject, topic) {
-      const running = asking.get(subject);
-      if (running !== undefined) return running;
-      const explained = link
-        .ask(api, { subject }, ASK_TIMEOUT_MS)
-        .then((answer) => failureOf(answer, { subject, topic, api }))
-        .finally(() => asking.delete(subject));
-      asking.set(subject, explained);
-      return explained;
-    },
+    explain: (link, subject, topic) =>
+      shared(subject, async () => {
+        const answer = await link.ask(api, { subject }, ASK_TIMEOUT_MS);
+        return failureOf(answer, { subject, topic, api });
+      }),
   };
 }
 

@@ -19,7 +19,6 @@ const TOKEN = "ROWPOST_NATS_TOKEN";
 
 const FORM = "nats://host:4222[,host:4222][?stream=NAME&tls=true]";
 
-/** Settings of the query and the option that each stands for. */
 const TEXTS = {
   stream: "stream",
   prefix: "subject",
@@ -43,13 +42,12 @@ export function natsOptionsFromUrl(url: string, env: Readonly<Record<string, str
     known: KNOWN,
     secrets: `set ${USER} and ${PASSWORD}, or ${TOKEN} instead`,
   });
-  const tls = tlsOption(settings, isSecure);
   return {
     servers,
     ...optionsOf(settings, TEXTS, textSetting),
     ...optionsOf(settings, NUMBERS, wholeSetting),
     ...optionsOf(settings, FILES, (name, path) => fileSetting(name, path).toString().trim()),
-    ...(tls === undefined ? {} : { tls }),
+    tls: tlsOption(settings, isSecure),
     ...secretsOf(env, { user: USER, password: PASSWORD, token: TOKEN }),
   };
 }

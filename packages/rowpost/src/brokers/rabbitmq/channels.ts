@@ -10,6 +10,7 @@ import { randomBytes } from "node:crypto";
 import { closeQuietly } from "../../runtime/deadline.ts";
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
+import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { Address } from "./carry.ts";
 import { CLOSED, type Connection, type Link } from "./connection.ts";
 import {
@@ -27,7 +28,6 @@ import {
 } from "./failures.ts";
 import { type ChannelEnded, createPublishChannel, type Handed, type PublishChannel } from "./publish-channel.ts";
 
-/** A channel, and the connection that it is on. */
 export interface OpenChannel {
   readonly link: Link;
   readonly channel: PublishChannel;
@@ -51,7 +51,7 @@ const REFUSED_FOR_MS = 1_000;
 
 export function createChannels(connection: Connection): Channels {
   const channels = new Map<string, OpenChannel>();
-  const opening = new Map<string, Promise<OpenChannel | PublishFailed>>();
+  const shared = oneAtATime<OpenChannel | PublishFailed>();
   const refusedExchanges = createRefusals();
   const refusedPlaces = createRefusals();
   let largestBody = Number.POSITIVE_INFINITY;
@@ -134,11 +134,7 @@ export function createChannels(connection: Connection): Channels {
       if (known?.channel.usable === true) return known;
       const refused = refusedExchanges.of(exchange);
       if (refused !== undefined) return Promise.resolve(refused);
-      const running = opening.get(exchange);
-      if (running !== undefined) return running;
-      const started = open(exchange).finally(() => opening.delete(exchange));
-      opening.set(exchange, started);
-      return started;
+      return shared(exchange, () => open(exchange));
     },
     refusalOf: (address) => (refusedPlaces.isEmpty() ? undefined : refusedPlaces.of(placeOf(address))),
     get largestBody() {

@@ -6,13 +6,13 @@ import { CLOSE_WITHIN_MS, closeQuietly } from "../../runtime/deadline.ts";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
 import { closedFailure, failed } from "../publishing/failures.ts";
+import { createKeeper } from "../publishing/keeper.ts";
 import { nodeTls } from "../settings/tls-options.ts";
 import { type AmqpChannel, type AmqpInside, loadAmqp, type RabbitmqConnection } from "./amqp.ts";
 import { isOver, type Said, saidBy } from "./failures.ts";
 import type { Settings } from "./options.ts";
 import type { RabbitmqServer } from "./servers.ts";
 
-/** An open connection. */
 export interface Link {
   /** `host:port`, for texts. */
   readonly label: string;
@@ -25,7 +25,6 @@ export interface Link {
   openChannel(): Promise<AmqpChannel>;
 }
 
-/** The way to the server. */
 export interface Connection {
   /** The open connection, or a new one; all callers wait for the same. */
   open(): Promise<Link | PublishFailed>;
@@ -71,42 +70,23 @@ function createGivenConnection(
 }
 
 function createOwnConnection(settings: Settings, onBlocked: (reason: string) => void): Connection {
-  const { servers } = settings;
-  let next = 0;
   let link: OwnLink | undefined;
-  let opening: Promise<Link | PublishFailed> | undefined;
-  const lifetime = new AbortController();
-
-  /** One try of each node, beginning with the one that answered last. */
-  async function connect(): Promise<Link | PublishFailed> {
-    let last = CLOSED;
-    for (let tries = 0; tries < servers.length; tries += 1) {
-      const server = servers[next % servers.length];
-      if (server === undefined || lifetime.signal.aborted) return CLOSED;
+  const keeper = createKeeper<Link>({
+    ways: settings.servers.map((server) => async (closing) => {
       try {
-        link = await openOwn(server, settings, onBlocked, lifetime.signal);
+        link = await openOwn(server, settings, onBlocked, closing);
         return link;
       } catch (error) {
-        if (lifetime.signal.aborted) return CLOSED;
-        last = connectFailure(error, server);
-        next += 1;
+        return connectFailure(error, server);
       }
-    }
-    return last;
-  }
-
+    }),
+    isUsable: ({ lost }) => lost === undefined,
+    closed: CLOSED,
+  });
   return {
-    open() {
-      if (lifetime.signal.aborted) return Promise.resolve(CLOSED);
-      if (link !== undefined && link.lost === undefined) return Promise.resolve(link);
-      opening ??= connect().finally(() => {
-        opening = undefined;
-      });
-      return opening;
-    },
+    open: keeper.get,
     async close() {
-      lifetime.abort(new Error("the RabbitMQ broker was closed"));
-      await opening;
+      await keeper.close();
       await link?.close();
     },
   };
@@ -194,7 +174,6 @@ interface WatchOptions {
   readonly end?: (reason: string) => void;
 }
 
-/** A link that is followed. */
 interface Watched extends Link {
   /** Why a connection that recovers by itself is disconnected; undefined while it is not. */
   readonly away: Said | undefined;

@@ -2,7 +2,7 @@
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { OutgoingMessage } from "../broker.ts";
-import { type Checked, numbersOf } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import type { RabbitmqConnection } from "./amqp.ts";
 import { type RabbitmqServer, serversFrom } from "./servers.ts";
@@ -45,7 +45,6 @@ export interface RabbitmqOptions {
   readonly heartbeatSeconds?: number | undefined;
 }
 
-/** Checked options with their defaults. */
 export interface Settings
   extends Checked<RabbitmqOptions, "route" | "maxInFlight" | "maxBodyBytes" | "connectTimeoutMs" | "heartbeatSeconds"> {
   /** Empty when a connection was handed in. */
@@ -56,6 +55,14 @@ export interface Settings
   readonly exchange: string | undefined;
 }
 
+const NUMBERS = {
+  maxInFlight: [1_024, 1, 65_535],
+  /** What is larger closes the channel for its neighbors too. RabbitMQ 3 takes eight times it. */
+  maxBodyBytes: [16_777_216, 1, 536_870_912],
+  connectTimeoutMs: [5_000, 100, 60_000],
+  heartbeatSeconds: [10, 0, 3_600],
+} as const;
+
 const KINDS: OptionKinds<RabbitmqOptions> = {
   url: ["string", "array"],
   connection: "object",
@@ -64,19 +71,8 @@ const KINDS: OptionKinds<RabbitmqOptions> = {
   tls: "object",
   exchange: "string",
   route: "function",
-  maxInFlight: "number",
-  maxBodyBytes: "number",
-  connectTimeoutMs: "number",
-  heartbeatSeconds: "number",
+  ...numberKinds(NUMBERS),
 };
-
-const NUMBERS = {
-  maxInFlight: [1_024, 1, 65_535],
-  /** What is larger closes the channel for its neighbors too. RabbitMQ 3 takes eight times it. */
-  maxBodyBytes: [16_777_216, 1, 536_870_912],
-  connectTimeoutMs: [5_000, 100, 60_000],
-  heartbeatSeconds: [10, 0, 3_600],
-} as const;
 
 /** Checks options. Throws `ConfigurationError`, which names the option. */
 export function settingsFrom(options: RabbitmqOptions): Settings {

@@ -24,7 +24,6 @@ import { blockedBy, isOver, refusal, refusedByQueue, unroutable } from "./failur
 import type { RabbitmqRoute } from "./options.ts";
 import type { Answer, PublishChannel } from "./publish-channel.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly channels: Channels;
   readonly window: Window;

@@ -41,12 +41,11 @@ export function rabbitmqOptionsFromUrl(
     );
   }
   const settings = settingsIn(query, KNOWN);
-  const tls = tlsOfScheme(settings, url, "amqps");
   return {
     url: hosts.split(",").map((host) => `${head}${host}${path}`),
     ...optionsOf(settings, { exchange: "exchange" }, textSetting),
     ...optionsOf(settings, NUMBERS, wholeSetting),
-    ...(tls === undefined ? {} : { tls }),
+    tls: tlsOfScheme(settings, url, "amqps"),
     ...secretsOf(environment, { username: USERNAME, password: PASSWORD }),
   };
 }

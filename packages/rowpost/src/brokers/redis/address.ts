@@ -4,7 +4,6 @@ import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 
-/** Where a connection of our own goes. */
 export interface Address {
   readonly host: string;
   readonly port: number;
@@ -16,7 +15,6 @@ export interface Address {
 
 const FORM = "redis://[user:password@]host[:6379][/db], or rediss:// for TLS";
 
-/** What may stand beside the url. */
 interface Credentials {
   readonly username?: string | undefined;
   readonly password?: string | undefined;

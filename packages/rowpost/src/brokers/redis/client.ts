@@ -15,7 +15,6 @@ export interface RedisClient {
   pipeline(...commands: never[]): unknown;
 }
 
-/** A connection of ours, as ioredis has it. */
 export interface IoClient {
   readonly status: string;
   readonly isCluster: boolean;

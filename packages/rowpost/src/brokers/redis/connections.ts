@@ -10,6 +10,7 @@
 
 import { withDeadline } from "../../runtime/deadline.ts";
 import { closedFailure } from "../publishing/failures.ts";
+import { createKeeper, type Keeper } from "../publishing/keeper.ts";
 import type { IoClient } from "./client.ts";
 import type { Failure } from "./failures.ts";
 import { failureOfConnect } from "./failures.ts";
@@ -26,9 +27,9 @@ export interface LentConnection {
   giveBack(): void;
 }
 
-export interface Connections {
-  /** A connection that is ready, or why there is none, within `connectTimeoutMs`. Never rejects. */
-  lend(): Promise<LentConnection | Failure>;
+export interface Connections extends Pick<Keeper<Link, Failure>, "current" | "get"> {
+  /** For one call. */
+  readonly lend: (link: Link) => LentConnection;
   /** Asks the server now, on a connection as lent. Undefined: it can be published to. */
   verify(): Promise<Failure | undefined>;
   /** Ends all of them. Resolves when their sockets are gone. */
@@ -49,11 +50,9 @@ interface Link {
   facts: ServerFacts | undefined;
 }
 
-/** Makes it; nothing is connected. */
 export function createConnections(settings: Settings): Connections {
   const links = new Set<Link>();
-  let opening: Promise<Link | Failure> | undefined;
-  let closed = false;
+  const keeper = createKeeper<Link, Failure>({ ways: [open], isUsable: ({ over }) => !over, closed: CLOSED });
 
   function watch(client: IoClient): Link {
     let markEnded = (): void => undefined;
@@ -86,29 +85,30 @@ export function createConnections(settings: Settings): Connections {
     return link;
   }
 
-  async function open(): Promise<Link | Failure> {
+  async function open(closing: AbortSignal): Promise<Link | Failure> {
     let client: IoClient;
     try {
       client = await settings.createClient();
     } catch (error) {
       return failureOfConnect(error, settings.label);
     }
-    if (closed) return CLOSED;
+    if (closing.aborted) return CLOSED;
     const link = watch(client);
     try {
       const facts = await withDeadline(() => greet(client), {
         what: `connecting to ${settings.label}`,
         ms: settings.connectTimeoutMs,
       });
-      if ("maxBulkBytes" in facts) {
-        link.facts = facts;
-        return link;
+      if ("status" in facts) {
+        end(link);
+        return facts;
       }
-      end(link);
-      return facts;
+      if (link.over) return failureOfConnect(link.lastError ?? new Error("it was closed at once"), settings.label);
+      link.facts = facts;
+      return link;
     } catch (error) {
       end(link);
-      return closed ? CLOSED : failureOfConnect(link.lastError ?? error, settings.label);
+      return failureOfConnect(link.lastError ?? error, settings.label);
     }
   }
 
@@ -124,7 +124,6 @@ export function createConnections(settings: Settings): Connections {
 
   function lent(link: Link): LentConnection {
     link.users += 1;
-    let isBack = false;
     return {
       client: link.client,
       maxBulkBytes: link.facts?.maxBulkBytes ?? 0,
@@ -132,33 +131,16 @@ export function createConnections(settings: Settings): Connections {
         link.over = true;
       },
       giveBack() {
-        if (isBack) return;
-        isBack = true;
         link.users -= 1;
         if (link.over && link.users === 0) end(link);
       },
     };
   }
 
-  async function lend(): Promise<LentConnection | Failure> {
-    for (;;) {
-      if (closed) return CLOSED;
-      const known = opening !== undefined;
-      opening ??= open();
-      const asked = opening;
-      const opened = await asked;
-      const usable = !("status" in opened) && !opened.over;
-      if (usable) return lent(opened);
-      if (opening === asked) opening = undefined;
-      if ("status" in opened) return opened;
-      // One of before may have broken meanwhile. One that broke at once is a failure.
-      if (!known) return failureOfConnect(opened.lastError ?? new Error("it was closed at once"), settings.label);
-    }
-  }
-
   async function verify(): Promise<Failure | undefined> {
-    const borrowed = await lend();
-    if ("status" in borrowed) return borrowed;
+    const link = await keeper.get();
+    if ("status" in link) return link;
+    const borrowed = lent(link);
     try {
       const what = `an answer of ${settings.label}`;
       const ms = settings.connectTimeoutMs;
@@ -173,13 +155,15 @@ export function createConnections(settings: Settings): Connections {
   }
 
   return {
-    lend,
+    current: keeper.current,
+    get: keeper.get,
+    lend: lent,
     verify,
     async close() {
-      closed = true;
+      const closing = keeper.close();
       for (const link of links) end(link);
       // What is still connecting fails now; a client that is still loaded is not used.
-      await opening;
+      await closing;
       const ends = Promise.all([...links].map(({ ended }) => ended));
       await withDeadline(() => ends, { what: "closing", ms: END_WITHIN_MS }).catch(() => undefined);
     },

@@ -5,6 +5,7 @@
 
 import { BrokerError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
+import { publishOn } from "../publishing/keeper.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
 import { inTurns, topicOf } from "../publishing/turns.ts";
 import { createWindow } from "../publishing/window.ts";
@@ -35,7 +36,6 @@ export function redis(options: RedisOptions): Broker {
   const connections = createConnections(settings);
   const publishing: Publishing = {
     settings,
-    connections,
     window: createWindow({ bytes: MAX_BYTES_IN_FLIGHT }),
     pieces: PIECES,
   };
@@ -49,7 +49,13 @@ export function redis(options: RedisOptions): Broker {
       reportsUnknownTopic: !settings.createsStreams,
       maxBodyBytes: settings.maxBodyBytes,
     }),
-    publish: (batch, scope) => inTurns(batch, scope, topicOf, (messages) => publishBatch(publishing, messages, scope)),
+    publish: (batch, scope) =>
+      inTurns(batch, scope, topicOf, (messages) =>
+        publishOn(connections, messages, scope, {
+          label: settings.label,
+          publish: (link) => publishBatch(publishing, connections.lend(link), messages, scope),
+        }),
+      ),
     async check() {
       const refusal = await connections.verify();
       if (refusal !== undefined) {

@@ -2,7 +2,7 @@
 
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { type Checked, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
 import type { TlsOptions } from "../settings/tls-options.ts";
 import { addressOf } from "./address.ts";
 import type { ClientFactory, RedisClient } from "./client.ts";
@@ -54,7 +54,6 @@ export interface RedisOptions {
   readonly allowEviction?: boolean | undefined;
 }
 
-/** Checked options with their defaults. */
 export interface Settings
   extends Checked<
     RedisOptions,
@@ -70,6 +69,12 @@ export interface Settings
   readonly maxBodyBytes: number | undefined;
 }
 
+const NUMBERS = {
+  minReplicas: [0, 0, 1_000],
+  replicaTimeoutMs: [2_000, 1, 600_000],
+  connectTimeoutMs: timeoutBounds(5_000),
+} as const;
+
 const KINDS: OptionKinds<RedisOptions> = {
   url: ["string", "object"],
   client: ["object", "function"],
@@ -79,18 +84,10 @@ const KINDS: OptionKinds<RedisOptions> = {
   streamOf: "function",
   maxLength: "number",
   missingStream: "string",
-  minReplicas: "number",
-  replicaTimeoutMs: "number",
   maxBodyBytes: "number",
-  connectTimeoutMs: "number",
   allowEviction: "boolean",
+  ...numberKinds(NUMBERS),
 };
-
-const NUMBERS = {
-  minReplicas: [0, 0, 1_000],
-  replicaTimeoutMs: [2_000, 1, 600_000],
-  connectTimeoutMs: timeoutBounds(5_000),
-} as const;
 
 /** Throws {@link ConfigurationError}, which names the option and never holds a password. */
 export function settingsFrom(options: RedisOptions): Settings {

@@ -2,35 +2,30 @@
 
 import { describeError } from "../../runtime/errors.ts";
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
-import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
+import type { AbortScope } from "../publishing/abort-scope.ts";
 import { byTopic } from "../publishing/by-topic.ts";
 import { type Call, type Carrier, createCall } from "../publishing/call.ts";
 import type { PlacedMessage } from "../publishing/lanes.ts";
-import { ABORTED, failBatch } from "../publishing/results.ts";
 import type { Window } from "../publishing/window.ts";
 import { type Outcome, outcomesOf } from "./answers.ts";
 import type { IoReply } from "./client.ts";
-import type { Connections, LentConnection } from "./connections.ts";
+import type { LentConnection } from "./connections.ts";
 import { type Failure, failure, notConnected } from "./failures.ts";
 import type { Settings } from "./options.ts";
 import { type Item, needsTransaction, type Piece, type PieceLimits, planTopic } from "./plan.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly settings: Settings;
-  readonly connections: Connections;
   readonly window: Window;
   readonly pieces: PieceLimits;
 }
 
 export async function publishBatch(
   publishing: Publishing,
+  connection: LentConnection,
   batch: readonly OutgoingMessage[],
   scope: AbortScope,
 ): Promise<PublishResult[]> {
-  const connection = await connect(publishing, scope);
-  if (connection === undefined) return batch.map(() => ABORTED);
-  if ("status" in connection) return failBatch(batch, connection);
   const streams = new Map<string, string>();
   const call = createCall<Item>({
     ...{ count: batch.length, scope, window: publishing.window },
@@ -50,23 +45,6 @@ export async function publishBatch(
   } finally {
     connection.giveBack();
   }
-}
-
-/** Undefined: the broker was closed meanwhile. */
-async function connect(
-  { connections, settings }: Publishing,
-  scope: AbortScope,
-): Promise<LentConnection | Failure | undefined> {
-  const lending = connections.lend();
-  const connection = await orAborted(lending, scope);
-  if (connection !== undefined) return connection;
-  // A late connection is there for the next call.
-  void lending.then((late) => {
-    if (!("status" in late)) late.giveBack();
-  });
-  return scope.ending === "deadline"
-    ? notConnected("CONNECT_TIMEOUT", `no connection to ${settings.label} before the publish deadline`)
-    : undefined;
 }
 
 function streamOf({ settings }: Publishing, topic: string): string | Failure {

@@ -37,14 +37,13 @@ export function redisOptionsFromUrl(
   const [address = "", query = ""] = url.split(/\?(.*)/s, 2);
   const settings = settingsIn(query, KNOWN);
   const prefix = settings.get("prefix");
-  const tls = tlsOfScheme(settings, url, "rediss");
   return {
     url: address,
     ...(prefix === null ? {} : { streamOf: (topic: string) => `${prefix}${topic}` }),
     ...optionsOf(settings, { missingStream: "missingStream" }, oneOfSetting(["create", "fail"])),
     ...optionsOf(settings, { allowEviction: "allowEviction" }, truthSetting),
     ...optionsOf(settings, NUMBERS, wholeSetting),
-    ...(tls === undefined ? {} : { tls }),
+    tls: tlsOfScheme(settings, url, "rediss"),
     ...secretsOf(environment, { username: USERNAME, password: PASSWORD }),
   };
 }

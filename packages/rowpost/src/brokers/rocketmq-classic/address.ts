@@ -2,16 +2,12 @@
 import { isIPv6 } from "node:net";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
-
-export interface Address {
-  readonly host: string;
-  readonly port: number;
-}
+import type { ServerAddress } from "../settings/server-address.ts";
 
 const NAME_SERVER_PORT = 9876;
 
 /** From a list or a text with semicolons or commas. Throws {@link ConfigurationError}. */
-export function nameServersFrom(nameServers: string | readonly string[]): Address[] {
+export function nameServersFrom(nameServers: string | readonly string[]): ServerAddress[] {
   const used = addressList(nameServers, {
     account: "nameServers: no keys in nameServers; accessKey and secretKey are options of their own",
     empty: 'nameServers is empty; give the addresses of the name servers, such as "127.0.0.1:9876"',
@@ -25,7 +21,7 @@ export function nameServersFrom(nameServers: string | readonly string[]): Addres
 }
 
 /** `host:port`; undefined for anything else. Java writes an IPv6 address without brackets. */
-export function addressFrom(text: string, defaultPort?: number): Address | undefined {
+export function addressFrom(text: string, defaultPort?: number): ServerAddress | undefined {
   const bare = /^([\da-f:]+):(\d{1,5})$/i.exec(text);
   const match = /^(?:\[([^\]]+)\]|([^:[\]/@\s]+))(?::(\d{1,5}))?$/.exec(text);
   const isBareIpv6 = match === null && bare?.[1] !== undefined && isIPv6(bare[1]);
@@ -33,9 +29,4 @@ export function addressFrom(text: string, defaultPort?: number): Address | undef
   const port = Number((isBareIpv6 ? bare[2] : match?.[3]) ?? defaultPort);
   if (host === undefined || !(port >= 1 && port <= 65_535)) return undefined;
   return match?.[1] !== undefined && !isIPv6(host) ? undefined : { host, port };
-}
-
-/** As people read and write it. */
-export function label({ host, port }: Address): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -1,11 +1,10 @@
 /** `check`: can messages be published with these settings? */
 import { BrokerError } from "../../runtime/errors.ts";
-import type { Failure } from "./failures.ts";
+import type { Failure } from "../rocketmq/rules.ts";
 import { type NameServers, nameServersLabel } from "./name-servers.ts";
 import type { Settings } from "./options.ts";
 import type { Primaries } from "./primaries.ts";
 
-/** What {@link checkCluster} looks at. */
 export interface Cluster {
   readonly settings: Settings;
   readonly nameServers: NameServers;

@@ -1,12 +1,10 @@
 /** A message's bytes: its properties as RocketMQ writes them, and several messages as one body. */
 import type { Queue } from "./topic-route.ts";
 
-/** A message in a request. */
 export interface WireMessage {
   /** Its properties, by {@link propertiesText}. */
   readonly text: string;
   readonly body: Buffer;
-  /** By {@link messageBytes}. */
   readonly bytes: number;
 }
 

@@ -6,52 +6,30 @@
  * so its words decide. The codes and words were provoked on RocketMQ 4.9.7 and 5.5.0, or stand in
  * their sources.
  */
-import { type FailedBy, failed, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
+import { failed, failedBy } from "../publishing/failures.ts";
+import {
+  EVERYTHING,
+  type Failure,
+  LATER,
+  MAY_BE_STORED,
+  MISSING,
+  NEVER,
+  NO_RIGHT,
+  type Rule,
+  UNEXPLAINED,
+  WRONG_KEYS,
+} from "../rocketmq/rules.ts";
 import type { Frame } from "./frames.ts";
 import type { Unanswered } from "./link.ts";
 
-interface Rule extends SharedRule {
-  /** In a batch it may be any of them. */
-  readonly divisible?: boolean;
-  /** The topic is not what the cached route says. */
-  readonly routeIsWrong?: boolean;
-  /** And this is because it does not exist. */
-  readonly topicIsMissing?: boolean;
-}
-
-/** A failure, with what to do about the request that met it. */
-export type Failure = FailedBy<Rule>;
-
-/** RocketMQ names no time; its own producers wait up to 1 s. */
-export const RETRY_AFTER_MS = 1000;
-
-/** Wrong for ever: the same message is refused again. */
-const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
-/** The topic is away, throttled or full for now; a batch is no better in halves. */
-const LATER: Rule = { scope: "destination", retryAfterMs: RETRY_AFTER_MS };
-/** Concerns every message to this cluster, and nothing was stored. */
-const EVERYTHING: Rule = { scope: "connection" };
-/** Nobody can tell: counted as an attempt, as after a deadline of our own. */
-const MAY_BE_STORED: Rule = { scope: "unknown" };
-/** Perhaps one message's fault. */
-const UNEXPLAINED: Rule = { scope: "message", divisible: true };
-
-const MISSING: Rule = {
-  scope: "message",
-  absent: "missing",
-  routeIsWrong: true,
-  topicIsMissing: true,
+const NO_TOPIC: Rule = {
+  ...MISSING,
   advice: "create the topic: mqadmin updateTopic -n NAMESERVER -c CLUSTER -t TOPIC",
 };
 const NO_WRITES: Rule = {
   ...LATER,
   advice:
     "let the broker take writes (brokerPermission=6, mqadmin addWritePerm) or the topic (mqadmin updateTopicPerm)",
-};
-const NO_RIGHT: Rule = { ...LATER, advice: "grant this access key the right to publish to the topic" };
-const WRONG_KEYS: Rule = {
-  ...EVERYTHING,
-  advice: "check accessKey and secretKey (ROWPOST_ROCKETMQ_ACCESS_KEY, ROWPOST_ROCKETMQ_SECRET_KEY)",
 };
 const NOT_HERE: Rule = {
   ...EVERYTHING,
@@ -71,7 +49,7 @@ const CODES: Readonly<Record<number, readonly [name: string, rule: Rule]>> = {
   13: ["MESSAGE_ILLEGAL", NEVER],
   14: ["SERVICE_NOT_AVAILABLE", LATER],
   15: ["VERSION_NOT_SUPPORTED", EVERYTHING],
-  17: ["TOPIC_NOT_EXIST", MISSING],
+  17: ["TOPIC_NOT_EXIST", NO_TOPIC],
   215: ["FLOW_CONTROL", LATER],
   501: ["NOT_LEADER_FOR_QUEUE", { ...LATER, routeIsWrong: true }],
   1500: ["GO_AWAY", EVERYTHING],
@@ -143,9 +121,4 @@ export function failureOfSilence({ written, code, reason }: Unanswered): Failure
 /** The same where nothing was stored, whatever became of it: a question, or a greeting. */
 export function failureOfQuestion(unanswered: Unanswered): Failure {
   return failureOfSilence({ ...unanswered, written: false });
-}
-
-/** A failure found without asking the server. */
-export function messageFailure(code: string, reason: string, retriable = false): Failure {
-  return failed("message", code, reason, { retriable });
 }

@@ -6,12 +6,11 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { AbortScope } from "../publishing/abort-scope.ts";
 import type { AccessKeys } from "../rocketmq/access-keys.ts";
+import { addressLabel, type ServerAddress } from "../settings/server-address.ts";
 import { nodeTls, type TlsOptions } from "../settings/tls-options.ts";
-import { type Address, label } from "./address.ts";
 import { createFrameReader, encodeHead, type Frame, type Request } from "./frames.ts";
 import { signed } from "./signature.ts";
 
-/** A request without an answer. */
 export interface Unanswered {
   readonly answer?: undefined;
   /** False: certainly not handed over. True: it may have been carried out. */
@@ -20,7 +19,6 @@ export interface Unanswered {
   readonly reason: string;
 }
 
-/** What came of a request. */
 export type Exchange = { readonly answer: Frame } | Unanswered;
 
 export interface Link {
@@ -50,9 +48,9 @@ export interface LinkOptions {
 const SILENCE_MS = 1000;
 
 /** Resolves to a link, or to why there is none. Never rejects. */
-export function connectTo(address: Address, options: LinkOptions): Promise<Link | Unanswered> {
+export function connectTo(address: ServerAddress, options: LinkOptions): Promise<Link | Unanswered> {
   const { tls, connectTimeoutMs, closing } = options;
-  const where = label(address);
+  const where = addressLabel(address);
   return new Promise((resolve) => {
     const socket = tls === undefined ? connectTcp(address) : connectTls({ ...address, ...nodeTls(tls) });
     const fail = (code: string, reason: string): void => {

@@ -1,11 +1,13 @@
 /** The name servers: one is asked until it fails, then the next. */
 import type { AbortScope } from "../publishing/abort-scope.ts";
-import { failed } from "../publishing/failures.ts";
+import { closedFailure, failed } from "../publishing/failures.ts";
+import { createKeeper, type Keeper } from "../publishing/keeper.ts";
 import type { RouteAnswer } from "../rocketmq/routes.ts";
-import { type Address, label } from "./address.ts";
-import { type Failure, failureOfAnswer, failureOfQuestion } from "./failures.ts";
+import type { Failure } from "../rocketmq/rules.ts";
+import { addressLabel, type ServerAddress } from "../settings/server-address.ts";
+import { failureOfAnswer, failureOfQuestion } from "./failures.ts";
 import type { Frame, Request } from "./frames.ts";
-import { connectTo, type Link, type Unanswered } from "./link.ts";
+import { connectTo, type Link } from "./link.ts";
 import type { Settings } from "./options.ts";
 import { primariesFrom, type TopicRoute, topicRouteFrom } from "./topic-route.ts";
 
@@ -25,45 +27,38 @@ const TOPIC_NOT_EXIST = 17;
 
 export function createNameServers(settings: Settings, lifetime: AbortScope): NameServers {
   const { nameServers, tls, keys, connectTimeoutMs } = settings;
-  const links = new Map<Address, Link>();
+  const servers = nameServers.map(keeperOf);
   /** The one that answered last. */
   let first = 0;
 
-  async function linkTo(address: Address): Promise<Link | Unanswered> {
-    const open = links.get(address);
-    if (open?.isUsable === true) return open;
-    const made = await connectTo(address, { tls, keys, connectTimeoutMs, closing: lifetime });
-    if (!("isUsable" in made)) return made;
-    const other = links.get(address);
-    // Another question may have been quicker.
-    if (other?.isUsable === true) {
-      made.end("CLOSED", "another connection is in use");
-      return other;
-    }
-    links.set(address, made);
-    return made;
+  function keeperOf(address: ServerAddress): Keeper<Link, Failure> {
+    const connect = async (): Promise<Link | Failure> => {
+      const made = await connectTo(address, { tls, keys, connectTimeoutMs, closing: lifetime });
+      return "isUsable" in made ? made : failureOfQuestion(made);
+    };
+    return createKeeper<Link, Failure>({ ways: [connect], isUsable: ({ isUsable }) => isUsable, closed: CLOSED });
   }
 
-  async function askOne(address: Address, request: Request): Promise<Frame | Failure> {
-    const open = links.get(address);
-    const link = await linkTo(address);
-    if (!("isUsable" in link)) return failureOfQuestion(link);
+  async function askOne(server: Keeper<Link, Failure>, request: Request): Promise<Frame | Failure> {
+    const open = server.current();
+    const link = await server.get();
+    if (!("isUsable" in link)) return link;
     const exchange = await link.exchange(request, { timeoutMs: connectTimeoutMs, scope: lifetime });
     if (exchange.answer !== undefined) return exchange.answer;
     // A connection may have broken long ago, and only now it shows.
     const isStale = link === open && exchange.code !== "TIMEOUT" && !lifetime.aborted;
-    return isStale ? await askOne(address, request) : failureOfQuestion(exchange);
+    return isStale ? await askOne(server, request) : failureOfQuestion(exchange);
   }
 
   /** The first answer that says something; else the last failure. */
   async function ask(request: Request): Promise<Frame | Failure> {
     let last: Frame | Failure | undefined;
     const begin = first;
-    for (let turn = 0; turn < nameServers.length; turn += 1) {
-      const index = (begin + turn) % nameServers.length;
-      const address = nameServers[index];
-      if (address === undefined || lifetime.aborted) break;
-      const answer = await askOne(address, request);
+    for (let turn = 0; turn < servers.length; turn += 1) {
+      const index = (begin + turn) % servers.length;
+      const server = servers[index];
+      if (server === undefined || lifetime.aborted) break;
+      const answer = await askOne(server, request);
       if ("opaque" in answer && answer.code === SUCCESS) {
         first = index;
         return answer;
@@ -71,7 +66,7 @@ export function createNameServers(settings: Settings, lifetime: AbortScope): Nam
       // One that was restarted may not have heard of the topic yet: the others are asked as well.
       if (last === undefined || !isMissing(last)) last = answer;
     }
-    return last ?? failed("connection", "CLOSED", "the RocketMQ broker was closed");
+    return last ?? CLOSED;
   }
 
   return {
@@ -92,7 +87,7 @@ export function createNameServers(settings: Settings, lifetime: AbortScope): Nam
       }
     },
     close() {
-      for (const link of links.values()) link.end("CLOSED", "the RocketMQ broker was closed");
+      for (const { current } of servers) current()?.end("CLOSED", CLOSED.reason);
     },
   };
 
@@ -110,6 +105,7 @@ function isMissing(answer: Frame | Failure): boolean {
   return "opaque" in answer && answer.code === TOPIC_NOT_EXIST;
 }
 
+const CLOSED = closedFailure("RocketMQ");
 const UNREADABLE = failed("connection", "PROTOCOL", "the name server's answer cannot be read");
 const NOWHERE = failed(
   "destination",
@@ -123,7 +119,6 @@ function ofQuestion(failure: Failure): Failure {
   return failure.scope === "unknown" ? { ...failure, scope: "connection" } : failure;
 }
 
-/** For people. */
 export function nameServersLabel({ nameServers }: Settings): string {
-  return nameServers.map(label).join(", ");
+  return nameServers.map(addressLabel).join(", ");
 }

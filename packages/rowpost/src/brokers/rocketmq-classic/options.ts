@@ -2,9 +2,10 @@
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type AccessKeys, accessKeysIn } from "../rocketmq/access-keys.ts";
-import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf, timeoutBounds } from "../settings/checked.ts";
+import type { ServerAddress } from "../settings/server-address.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
-import { type Address, nameServersFrom } from "./address.ts";
+import { nameServersFrom } from "./address.ts";
 
 /** Options of {@link rocketmqClassic}. */
 export interface RocketmqClassicOptions {
@@ -52,30 +53,12 @@ type Present =
   | ("namespace" | "producerGroup" | "batchSize" | "maxInFlight" | "requestTimeoutMs" | "connectTimeoutMs")
   | ("maxBodyBytes" | "brokerAddress");
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<RocketmqClassicOptions, Present> {
-  readonly nameServers: readonly Address[];
+  readonly nameServers: readonly ServerAddress[];
   readonly tls: TlsOptions | undefined;
   readonly keys: AccessKeys | undefined;
   readonly acceptsWeakReceipts: boolean;
 }
-
-const KINDS: OptionKinds<RocketmqClassicOptions> = {
-  nameServers: ["string", "array"],
-  namespace: "string",
-  tls: ["boolean", "object"],
-  accessKey: "string",
-  secretKey: "string",
-  sessionToken: "string",
-  producerGroup: "string",
-  batchSize: "number",
-  maxInFlight: "number",
-  requestTimeoutMs: "number",
-  connectTimeoutMs: "number",
-  maxBodyBytes: "number",
-  weakReceipts: "string",
-  brokerAddress: "function",
-};
 
 /** A name of RocketMQ's own: topics, groups and namespaces. */
 const NAME = /^[%|a-zA-Z0-9_-]+$/;
@@ -90,6 +73,19 @@ const NUMBERS = {
   /** A frame takes 16 MB with all that is in it. */
   maxBodyBytes: [4_194_304, 1, 16_000_000],
 } as const;
+
+const KINDS: OptionKinds<RocketmqClassicOptions> = {
+  nameServers: ["string", "array"],
+  namespace: "string",
+  tls: ["boolean", "object"],
+  accessKey: "string",
+  secretKey: "string",
+  sessionToken: "string",
+  producerGroup: "string",
+  weakReceipts: "string",
+  brokerAddress: "function",
+  ...numberKinds(NUMBERS),
+};
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
 export function settingsFrom(options: RocketmqClassicOptions): Settings {

@@ -11,11 +11,10 @@ import type { PlacedMessage } from "../publishing/lanes.ts";
 import { packedRequests } from "../publishing/packed-requests.ts";
 import type { Placed } from "../publishing/results.ts";
 import { groupOf, indexKeyOf, messageIdOf, propertiesOf, tagOf } from "../rocketmq/carry.ts";
+import { type Failure, messageFailure } from "../rocketmq/rules.ts";
 import { messageBytes, propertiesText } from "./encode.ts";
-import { type Failure, messageFailure } from "./failures.ts";
 import { type Queue, queueOf } from "./topic-route.ts";
 
-/** A message that is ready to go. */
 export interface Item extends Placed {
   /** Properties as RocketMQ writes them. */
   readonly text: string;

@@ -2,9 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AbortScope } from "../publishing/abort-scope.ts";
-import { failed } from "../publishing/failures.ts";
+import { closedFailure, failed } from "../publishing/failures.ts";
+import { createKeeper, type Keeper } from "../publishing/keeper.ts";
+import type { Failure } from "../rocketmq/rules.ts";
 import { addressFrom } from "./address.ts";
-import { type Failure, failureOfAnswer, failureOfQuestion } from "./failures.ts";
+import { failureOfAnswer, failureOfQuestion } from "./failures.ts";
 import type { Request } from "./frames.ts";
 import { connectTo, type Link } from "./link.ts";
 import type { Settings } from "./options.ts";
@@ -22,30 +24,28 @@ export interface Primaries {
 const HEARTBEAT = 34;
 /** As the Java client does; a broker closes a connection that was silent for 2 minutes. */
 const HEARTBEAT_EVERY_MS = 30_000;
-/** A failed connect stands for the next ones so long, so that nobody knocks without pause. */
 const RETRY_EVERY_MS = 200;
 /** What may go to another broker does so for this long. */
 const AVOID_FOR_MS = 5000;
 
-interface Primary {
-  link: Link | undefined;
-  connecting: Promise<Link | Failure> | undefined;
-  lastFailure: { readonly failure: Failure; readonly at: number } | undefined;
-}
-
 export function createPrimaries(settings: Settings, lifetime: AbortScope): Primaries {
   const { tls, keys, connectTimeoutMs } = settings;
-  const primaries = new Map<string, Primary>();
+  const primaries = new Map<string, Keeper<Link, Failure>>();
   const heartbeat = heartbeatOf(settings.producerGroup);
   let timer: NodeJS.Timeout | undefined;
 
-  const of = (address: string): Primary => {
+  function of(address: string): Keeper<Link, Failure> {
     const known = primaries.get(address);
     if (known !== undefined) return known;
-    const primary: Primary = { link: undefined, connecting: undefined, lastFailure: undefined };
-    primaries.set(address, primary);
-    return primary;
-  };
+    const keeper = createKeeper<Link, Failure>({
+      ways: [() => open(address)],
+      isUsable: ({ isUsable }) => isUsable,
+      pauseMs: RETRY_EVERY_MS,
+      closed: CLOSED,
+    });
+    primaries.set(address, keeper);
+    return keeper;
+  }
 
   /**
    * The greeting tells the broker our group. Its answer proves that the keys are right, and that
@@ -68,45 +68,36 @@ export function createPrimaries(settings: Settings, lifetime: AbortScope): Prima
   }
 
   function beat(): void {
-    for (const { link } of primaries.values()) {
+    for (const { current } of primaries.values()) {
       // One without an answer takes nothing more.
-      if (link?.isUsable === true) void link.exchange(heartbeat, { timeoutMs: connectTimeoutMs, scope: lifetime });
+      void current()?.exchange(heartbeat, { timeoutMs: connectTimeoutMs, scope: lifetime });
     }
   }
 
-  async function open(address: string, primary: Primary): Promise<Link | Failure> {
+  async function open(address: string): Promise<Link | Failure> {
     const made = await connect(address);
-    primary.connecting = undefined;
-    const isLink = "isUsable" in made;
-    primary.link = isLink ? made : undefined;
-    primary.lastFailure = isLink ? undefined : { failure: made, at: performance.now() };
-    if (isLink) timer ??= setInterval(beat, HEARTBEAT_EVERY_MS).unref();
-    if (isLink && lifetime.aborted) made.end("CLOSED", "the RocketMQ broker was closed");
-    if (lifetime.aborted) clearInterval(timer);
+    if (!("isUsable" in made)) return made;
+    if (lifetime.aborted) made.end("CLOSED", CLOSED.reason);
+    else timer ??= setInterval(beat, HEARTBEAT_EVERY_MS).unref();
     return made;
   }
-
-  const failureWithin = ({ lastFailure }: Primary, ms: number): Failure | undefined =>
-    lastFailure !== undefined && performance.now() - lastFailure.at < ms ? lastFailure.failure : undefined;
 
   return {
     link(address) {
       const primary = of(address);
-      if (primary.link?.isUsable === true) return primary.link;
-      const failure = failureWithin(primary, RETRY_EVERY_MS);
-      if (failure !== undefined && primary.connecting === undefined) return Promise.resolve(failure);
-      primary.connecting ??= open(address, primary);
-      return primary.connecting;
+      return primary.current() ?? primary.get();
     },
-    isAway: (address) => failureWithin(of(address), AVOID_FOR_MS) !== undefined,
-    hasLink: () => [...primaries.values()].some(({ link }) => link?.isUsable === true),
+    isAway: (address) => of(address).failureWithin(AVOID_FOR_MS) !== undefined,
+    hasLink: () => [...primaries.values()].some(({ current }) => current() !== undefined),
     close() {
       clearInterval(timer);
-      for (const { link } of primaries.values())
-        link?.end("CLOSED", "the RocketMQ broker was closed before the answer came");
+      for (const { current } of primaries.values())
+        current()?.end("CLOSED", "the RocketMQ broker was closed before the answer came");
     },
   };
 }
+
+const CLOSED = closedFailure("RocketMQ");
 
 /** No two producers have the same id, whatever they share: a broker knows a client by it. */
 function heartbeatOf(producerGroup: string): Request {

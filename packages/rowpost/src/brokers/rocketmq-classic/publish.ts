@@ -8,15 +8,9 @@ import { type PlacedMessage, startRequests } from "../publishing/lanes.ts";
 import { ABORTED } from "../publishing/results.ts";
 import type { Window } from "../publishing/window.ts";
 import type { Routes } from "../rocketmq/routes.ts";
+import { type Failure, messageFailure, RETRY_AFTER_MS } from "../rocketmq/rules.ts";
 import { encodeBatch, sendFields } from "./encode.ts";
-import {
-  type Failure,
-  failureOfAnswer,
-  failureOfSilence,
-  isStored,
-  messageFailure,
-  RETRY_AFTER_MS,
-} from "./failures.ts";
+import { failureOfAnswer, failureOfSilence, isStored } from "./failures.ts";
 import type { Frame, Request } from "./frames.ts";
 import type { Link } from "./link.ts";
 import type { Settings } from "./options.ts";
@@ -24,7 +18,6 @@ import { type Item, planTopic } from "./plan.ts";
 import type { Primaries } from "./primaries.ts";
 import type { Queue, TopicRoute } from "./topic-route.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly settings: Settings;
   readonly routes: Routes<TopicRoute>;

@@ -8,7 +8,6 @@ export interface Queue {
   readonly id: number;
 }
 
-/** A topic that exists. */
 export interface TopicRoute {
   /** Those that can be written to, in the order in which the Java client has them. */
   readonly queues: readonly Queue[];

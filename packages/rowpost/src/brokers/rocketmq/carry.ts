@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import type { OutgoingMessage } from "../broker.ts";
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
-import { type Failure, messageFailure } from "./failures.ts";
+import { type Failure, messageFailure } from "./rules.ts";
 
 /** Twice that would fit the column, but the broker stores each byte of it twice. */
 const PLAIN_ID_LENGTH = 128;
@@ -72,7 +72,7 @@ export function propertiesOf(message: OutgoingMessage): string[] | Failure {
   const empty: string[] = [];
   let typed = message.contentType === JSON_TYPE || message.contentType === "";
   for (const [name, value] of Object.entries(message.headers)) {
-    if (name === "") return messageFailure("ILLEGAL_MESSAGE_PROPERTY_KEY", NAMELESS, { retriable: false });
+    if (name === "") return messageFailure("ILLEGAL_MESSAGE_PROPERTY_KEY", NAMELESS);
     if (!typed && name.toLowerCase() === HEADER_CONTENT_TYPE) typed = true;
     if (value === "") {
       empty.push(name);

@@ -30,7 +30,6 @@ import {
 } from "./grpc.ts";
 import type { createCallMetadata } from "./metadata.ts";
 
-/** A call that got no answer. */
 export interface CallFailure {
   readonly grpcCode: number;
   readonly details: string;
@@ -42,13 +41,11 @@ export interface CallFailure {
 
 export type CallResult = { readonly ok: true; readonly response: unknown } | ({ readonly ok: false } & CallFailure);
 
-/** One channel of grpc-js to one endpoint. */
 export interface Channel {
   readonly endpoint: Endpoint;
   readonly client: GrpcClient;
 }
 
-/** The way to the server. */
 export interface Connection {
   /** One unary call; `serialize` replaces proto-loader's. Never rejects. */
   call(method: GrpcMethod, message: unknown, options: CallOptions): Promise<CallResult>;

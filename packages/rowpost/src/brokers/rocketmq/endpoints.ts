@@ -4,7 +4,6 @@ import { isIPv4, isIPv6 } from "node:net";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
 
-/** One address of the proxy. */
 export interface Endpoint {
   readonly host: string;
   readonly port: number;

@@ -6,7 +6,7 @@
  * The codes and their texts were provoked on RocketMQ 5.5.0 unless a comment says otherwise.
  */
 
-import { type FailedBy, failed, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
+import { failedBy } from "../publishing/failures.ts";
 import type { CallFailure } from "./connection.ts";
 import {
   GRPC_CANCELLED,
@@ -18,6 +18,18 @@ import {
   GRPC_UNIMPLEMENTED,
   grpcName,
 } from "./grpc.ts";
+import {
+  EVERYTHING,
+  type Failure,
+  LATER,
+  MAY_BE_STORED,
+  MISSING,
+  NEVER,
+  NO_RIGHT,
+  type Rule,
+  UNEXPLAINED,
+  WRONG_KEYS,
+} from "./rules.ts";
 
 /** `Status` of an answer. A code that the protos do not know comes as a number. */
 export interface RocketmqStatus {
@@ -25,36 +37,8 @@ export interface RocketmqStatus {
   readonly message?: string | undefined;
 }
 
-/** RocketMQ names no time; its own producers wait up to 1 s. */
-const RETRY_AFTER_MS = 1000;
-
-interface Rule extends SharedRule {
-  /** In a batch it may be any of them. */
-  readonly divisible?: boolean;
-  /** The topic is not what the cached route says. */
-  readonly routeIsWrong?: boolean;
-  /** And this is because it does not exist. */
-  readonly topicIsMissing?: boolean;
-}
-
-/** A failure, with what to do about the request that met it. */
-export type Failure = FailedBy<Rule>;
-
-/** Wrong for ever: the same message is refused again. In a batch it may be any of them. */
-const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
-/** The topic is away, throttled or full for now; a batch is no better in halves. */
-const LATER: Rule = { scope: "destination", retriable: true, retryAfterMs: RETRY_AFTER_MS };
-/** Concerns every message to this broker, and nothing was stored. */
-const EVERYTHING: Rule = { scope: "connection", retriable: true };
-/** Nobody can tell: counted as an attempt, as after a deadline of our own. */
-const MAY_BE_STORED: Rule = { scope: "unknown", retriable: true };
-
-const MISSING: Rule = {
-  scope: "message",
-  absent: "missing",
-  retriable: true,
-  routeIsWrong: true,
-  topicIsMissing: true,
+const NO_TOPIC: Rule = {
+  ...MISSING,
   advice: "create the topic: mqadmin updateTopic -c CLUSTER -t TOPIC -a +message.type=NORMAL",
 };
 
@@ -76,25 +60,25 @@ const RULES: Readonly<Record<string, Rule>> = {
     advice: "fewer or shorter headers: RocketMQ takes 128 of them and 16 KB in all",
   },
   // Topics are made and changed while messages wait, so both of these can come right by themselves.
-  TOPIC_NOT_FOUND: MISSING,
-  NOT_FOUND: { scope: "message", retriable: true, routeIsWrong: true },
-  MESSAGE_PROPERTY_CONFLICT_WITH_TYPE: { scope: "message", retriable: true, routeIsWrong: true },
-  FORBIDDEN: { ...LATER, advice: "grant this access key the right to publish to the topic" },
+  TOPIC_NOT_FOUND: NO_TOPIC,
+  NOT_FOUND: { scope: "message", routeIsWrong: true },
+  MESSAGE_PROPERTY_CONFLICT_WITH_TYPE: { scope: "message", routeIsWrong: true },
+  FORBIDDEN: NO_RIGHT,
   PAYMENT_REQUIRED: EVERYTHING,
   CLIENT_ID_REQUIRED: EVERYTHING,
   TOO_MANY_REQUESTS: LATER,
   // Not provoked. The primary stores the message, but has no replica to copy it to: not
   // acknowledged, so not sent. That may last, so no attempt is counted; and as each probe leaves a
   // copy, no time is named, and the topic rests longer each time.
-  HA_NOT_AVAILABLE: { scope: "destination", retriable: true },
+  HA_NOT_AVAILABLE: { scope: "destination" },
   // Not provoked. The proxy, flush or replica got no answer in time: it may be stored.
   PROXY_TIMEOUT: MAY_BE_STORED,
   MASTER_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
   SLAVE_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
   REQUEST_TIMEOUT: MAY_BE_STORED,
-  NOT_IMPLEMENTED: { scope: "message", retriable: true },
-  UNSUPPORTED: { scope: "message", retriable: true },
-  VERSION_UNSUPPORTED: { scope: "message", retriable: true },
+  NOT_IMPLEMENTED: { scope: "message" },
+  UNSUPPORTED: { scope: "message" },
+  VERSION_UNSUPPORTED: { scope: "message" },
 };
 
 /**
@@ -121,13 +105,13 @@ export function failureOfStatus(status: RocketmqStatus | undefined): Failure | u
 function ruleOf(code: string | number, words: string): Rule {
   if (typeof code === "number") return ruleOfNumber(code);
   // What SendMessage calls a topic that it does not know; QueryRoute says TOPIC_NOT_FOUND.
-  if (code === "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE" && /expected type is UNSPECIFIED/i.test(words)) return MISSING;
+  if (code === "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE" && /expected type is UNSPECIFIED/i.test(words)) return NO_TOPIC;
   if (code === "UNAUTHORIZED") return ruleOfUnauthorized(words);
   if (code === "INTERNAL_SERVER_ERROR" || code === "INTERNAL_ERROR") {
     if (/time-?out|timed out/i.test(words)) return MAY_BE_STORED;
-    return CANNOT_STORE_NOW.test(words) ? LATER : { scope: "message", retriable: true, divisible: true };
+    return CANNOT_STORE_NOW.test(words) ? LATER : UNEXPLAINED;
   }
-  return RULES[code] ?? { scope: "message", retriable: true, divisible: true };
+  return RULES[code] ?? UNEXPLAINED;
 }
 
 /** Codes newer than the protos: by their class, as the protos group them. */
@@ -136,18 +120,12 @@ function ruleOfNumber(code: number): Rule {
   if (group === 400 || group === 413 || group === 431) return NEVER;
   if (group === 429) return LATER;
   if (group === 504) return MAY_BE_STORED;
-  return { scope: "message", retriable: true, divisible: true };
+  return UNEXPLAINED;
 }
 
 /** One code for a wrong secret, which concerns everything, and for a missing right to one topic. */
 function ruleOfUnauthorized(words: string): Rule {
-  if (/permission to access topic/i.test(words)) {
-    return { ...LATER, advice: "grant this access key the right to publish to the topic" };
-  }
-  return {
-    ...EVERYTHING,
-    advice: "check accessKey and secretKey (ROWPOST_ROCKETMQ_ACCESS_KEY, ROWPOST_ROCKETMQ_SECRET_KEY)",
-  };
+  return /permission to access topic/i.test(words) ? NO_RIGHT : WRONG_KEYS;
 }
 
 /** The failure of a call that got no answer. */
@@ -176,14 +154,9 @@ function ruleOfCall(call: CallFailure): Rule {
     case GRPC_CANCELLED:
     case GRPC_DEADLINE_EXCEEDED:
     case GRPC_UNAVAILABLE:
-      return { scope: "unknown", retriable: true };
+      return MAY_BE_STORED;
     default:
       // A server that chokes, perhaps on one message: its neighbors are given another chance.
-      return { scope: "unknown", retriable: true, divisible: true };
+      return { scope: "unknown", divisible: true };
   }
-}
-
-/** A failure found without asking the server. */
-export function messageFailure(code: string, reason: string, options: { readonly retriable: boolean }): Failure {
-  return failed("message", code, reason, options);
 }

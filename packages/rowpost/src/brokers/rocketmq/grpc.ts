@@ -6,7 +6,6 @@
 import { loadedPeer } from "../settings/peer.ts";
 import { serviceDefinition } from "./definition.ts";
 
-/** Headers of a call. */
 export interface GrpcMetadata {
   set(name: string, value: string): void;
 }
@@ -123,7 +122,6 @@ export type MethodName =
   | "SendMessage"
   | "Telemetry";
 
-/** The loaded peers and the service's methods. */
 export interface GrpcRuntime {
   readonly grpc: GrpcModule;
   readonly methods: Readonly<Record<MethodName, GrpcMethod>>;
@@ -142,7 +140,6 @@ export const GRPC_UNIMPLEMENTED = 12;
 export const GRPC_UNAVAILABLE = 14;
 export const GRPC_UNAUTHENTICATED = 16;
 
-/** By number. */
 const GRPC_NAMES =
   "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED".split(
     " ",

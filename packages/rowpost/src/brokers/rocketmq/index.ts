@@ -7,8 +7,6 @@
  * for what goes where in a RocketMQ message.
  */
 
-import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
 import { BrokerError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
 import { unusableFailure } from "../publishing/failures.ts";
@@ -17,14 +15,14 @@ import { failBatch } from "../publishing/results.ts";
 import { inTurns, topicOf } from "../publishing/turns.ts";
 import { createWindow } from "../publishing/window.ts";
 import { targetOf } from "../settings/server-address.ts";
-import { type CallResult, type Connection, createConnection } from "./connection.ts";
-import { type Failure, failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
+import type { CallResult } from "./connection.ts";
+import { failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import { type GrpcRuntime, loadGrpc } from "./grpc.ts";
-import { createCallMetadata } from "./metadata.ts";
 import { type RocketmqOptions, type Settings, settingsFrom } from "./options.ts";
 import { type Publishing, publishBatch } from "./publish.ts";
 import { createRoutes, type RouteAnswer } from "./routes.ts";
-import { createSession, PRODUCER, resourceOf, UNKNOWN_CLIENT } from "./session.ts";
+import type { Failure } from "./rules.ts";
+import { askForRoute, openClient, PRODUCER, UNKNOWN_CLIENT } from "./session.ts";
 import { rocketmqOptionsFromUrl } from "./url.ts";
 
 export type { TlsOptions as RocketmqTlsOptions } from "../settings/tls-options.ts";
@@ -96,18 +94,13 @@ export function rocketmqFromUrl(url: string, env: Readonly<Record<string, string
 }
 
 function openWith(runtime: GrpcRuntime, settings: Settings): Publishing {
-  const { endpoints, tls, namespace, keys, maxInFlight, requestTimeoutMs } = settings;
-  const clientId = `rowpost@${hostname().replace(/[^\x21-\x7e]/g, "_")}@${process.pid}@${randomUUID()}`;
-  const metadata = createCallMetadata({ grpc: runtime.grpc, clientId, namespace, keys });
-  const connection = createConnection({ runtime, endpoints, tls, metadata });
+  const client = openClient(runtime, settings, { topics: () => routes.topics() });
   const routes = createRoutes({
-    query: (topic) => queryRoute(runtime, connection, settings, topic),
+    query: async (topic) => routeOf(await askForRoute({ runtime, ...client }, settings, topic)),
     now: () => performance.now(),
   });
-  const topics = (): string[] => routes.topics();
-  const session = createSession({ runtime, connection, namespace, requestTimeoutMs, topics });
-  const window = createWindow({ loads: maxInFlight });
-  return { settings, runtime, connection, session, routes, window, onUnordered: createWarner(settings) };
+  const window = createWindow({ loads: settings.maxInFlight });
+  return { settings, runtime, ...client, routes, window, onUnordered: createWarner(settings) };
 }
 
 /** Warns once for each topic. */
@@ -126,20 +119,7 @@ function createWarner({ unorderedTopic, onWarning }: Settings): Publishing["onUn
 /** Topics that are remembered as warned of. */
 const MAX_WARNED = 1000;
 
-async function queryRoute(
-  runtime: GrpcRuntime,
-  connection: Connection,
-  settings: Settings,
-  topic: string,
-): Promise<RouteAnswer> {
-  const { endpoint } = connection.current();
-  const request = {
-    topic: resourceOf(settings.namespace, topic),
-    endpoints: { scheme: endpoint.scheme, addresses: [{ host: endpoint.host, port: endpoint.port }] },
-  };
-  const result = await connection.call(runtime.methods.QueryRoute, request, {
-    timeoutMs: settings.requestTimeoutMs,
-  });
+function routeOf(result: CallResult): RouteAnswer {
   const failure = routeFailure(result);
   if (failure !== undefined) return { failure };
   const answer = (result as { response: RouteResponse }).response;

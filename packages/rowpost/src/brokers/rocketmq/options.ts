@@ -2,7 +2,7 @@
 
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type AccessKeys, accessKeysIn } from "./access-keys.ts";
 import { type Endpoint, endpointsFrom } from "./endpoints.ts";
@@ -42,26 +42,11 @@ export interface RocketmqOptions {
 
 type Present = "namespace" | "batchSize" | "maxInFlight" | "requestTimeoutMs" | "unorderedTopic" | "onWarning";
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<RocketmqOptions, Present> {
   readonly endpoints: readonly Endpoint[];
   readonly tls: TlsOptions | undefined;
   readonly keys: AccessKeys | undefined;
 }
-
-const KINDS: OptionKinds<RocketmqOptions> = {
-  endpoints: ["string", "array"],
-  namespace: "string",
-  tls: ["boolean", "object"],
-  accessKey: "string",
-  secretKey: "string",
-  sessionToken: "string",
-  batchSize: "number",
-  maxInFlight: "number",
-  requestTimeoutMs: "number",
-  unorderedTopic: "string",
-  onWarning: "function",
-};
 
 const NUMBERS = {
   /**
@@ -80,6 +65,18 @@ const NUMBERS = {
   /** A stalled disk, or collection of garbage. After it a retry can make a duplicate. */
   requestTimeoutMs: timeoutBounds(10_000),
 } as const;
+
+const KINDS: OptionKinds<RocketmqOptions> = {
+  endpoints: ["string", "array"],
+  namespace: "string",
+  tls: ["boolean", "object"],
+  accessKey: "string",
+  secretKey: "string",
+  sessionToken: "string",
+  unorderedTopic: "string",
+  onWarning: "function",
+  ...numberKinds(NUMBERS),
+};
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
 export function settingsFrom(options: RocketmqOptions): Settings {

@@ -14,10 +14,9 @@ import type { OutgoingMessage } from "../broker.ts";
 import type { PlacedMessage } from "../publishing/lanes.ts";
 import type { Placed } from "../publishing/results.ts";
 import { groupOf, indexKeyOf, messageIdOf, propertiesOf, tagOf } from "./carry.ts";
-import { type Failure, messageFailure } from "./failures.ts";
+import { type Failure, messageFailure } from "./rules.ts";
 import { messageBytes, WIRE_FIFO, WIRE_NORMAL, type WireMessage } from "./wire.ts";
 
-/** A message that is ready to go. */
 export interface Item extends Placed {
   readonly wire: WireMessage;
   /** Bytes that it adds to a request, at most. */
@@ -125,7 +124,7 @@ function wireOf(message: OutgoingMessage, options: PlanOptions): WireMessage | F
   const bodyBytes = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   if (options.maxBodyBytes !== undefined && bodyBytes > options.maxBodyBytes) {
     const reason = `the body has ${bodyBytes} bytes; the server takes at most ${options.maxBodyBytes}`;
-    return messageFailure("MESSAGE_BODY_TOO_LARGE", reason, { retriable: false });
+    return messageFailure("MESSAGE_BODY_TOO_LARGE", reason);
   }
   const properties = propertiesOf(message);
   if ("scope" in properties) return properties;
@@ -166,7 +165,7 @@ function kindOf(
 }
 
 function conflict(reason: string): Failure {
-  return messageFailure("MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", reason, { retriable: true });
+  return messageFailure("MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", reason, true);
 }
 
 function list(accepts: ReadonlySet<string>): string {

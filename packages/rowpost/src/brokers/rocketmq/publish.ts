@@ -8,15 +8,15 @@ import { type Call, createCall, type Load } from "../publishing/call.ts";
 import { type PlacedMessage, startRequests } from "../publishing/lanes.ts";
 import type { Window } from "../publishing/window.ts";
 import type { Connection } from "./connection.ts";
-import { type Failure, failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
+import { failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import type { GrpcRuntime } from "./grpc.ts";
 import type { Settings } from "./options.ts";
 import { type Item, planTopic } from "./plan.ts";
 import type { Routes } from "./routes.ts";
+import type { Failure } from "./rules.ts";
 import type { Session } from "./session.ts";
 import { encodeSendRequest } from "./wire.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly settings: Settings;
   readonly runtime: GrpcRuntime;

@@ -1,8 +1,8 @@
 /** What the server says about topics: whether one exists, and which kinds of messages it takes. */
 
-import type { Failure } from "./failures.ts";
+import { oneAtATime } from "../publishing/one-at-a-time.ts";
+import type { Failure } from "./rules.ts";
 
-/** A topic that exists. */
 export interface Route {
   /** `NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`: more than one for a MIXED topic. */
   readonly accepts: ReadonlySet<string>;
@@ -13,7 +13,6 @@ export type RouteAnswer<Found = Route> =
   | { readonly route: Found; readonly failure?: undefined }
   | { readonly route?: undefined; readonly failure: Failure };
 
-/** Cached routes. */
 export interface Routes<Found = Route> {
   /** Asked for when it is not known. After 30 s it is used once more while it is asked for. */
   find(topic: string): RouteAnswer<Found> | Promise<RouteAnswer<Found>>;
@@ -60,7 +59,7 @@ export interface RoutesOptions<Found = Route> {
 
 export function createRoutes<Found = Route>({ query, now }: RoutesOptions<Found>): Routes<Found> {
   const entries = new Map<string, Entry<Found>>();
-  const asking = new Map<string, Promise<RouteAnswer<Found>>>();
+  const shared = oneAtATime<RouteAnswer<Found>>();
 
   const keep = (topic: string, entry: Entry<Found>): RouteAnswer<Found> => {
     entries.delete(topic); // to the end of the map: the oldest goes first
@@ -93,15 +92,8 @@ export function createRoutes<Found = Route>({ query, now }: RoutesOptions<Found>
     if (before !== undefined) before.refreshAt = now() + MISSING_FOR_MS;
     return answer;
   };
-  const ask = (topic: string): Promise<RouteAnswer<Found>> => {
-    const running = asking.get(topic);
-    if (running !== undefined) return running;
-    const asked = query(topic)
-      .then((answer) => told(topic, answer))
-      .finally(() => asking.delete(topic));
-    asking.set(topic, asked);
-    return asked;
-  };
+  const ask = (topic: string): Promise<RouteAnswer<Found>> =>
+    shared(topic, async () => told(topic, await query(topic)));
 
   return {
     find(topic) {

@@ -4,12 +4,14 @@
  * connections after 120 s, and lists producers for operators by their sessions.
  */
 
+import { randomUUID } from "node:crypto";
 import { hostname, platform, release } from "node:os";
 import { CLOSE_WITHIN_MS } from "../../runtime/deadline.ts";
-import type { Channel, Connection } from "./connection.ts";
+import { type CallResult, type Channel, type Connection, createConnection } from "./connection.ts";
 import { failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import type { GrpcRuntime, GrpcStream } from "./grpc.ts";
-import { CLIENT_VERSION } from "./metadata.ts";
+import { CLIENT_VERSION, createCallMetadata } from "./metadata.ts";
+import type { Settings } from "./options.ts";
 
 /** The session with whatever server the connection leads to at the moment. */
 export interface Session {
@@ -38,13 +40,36 @@ export interface SessionOptions {
   readonly subscriber?: { readonly group: object; readonly subscription: object } | undefined;
 }
 
+/** A connection under an id of its own, and its session; neither is opened yet. */
+export function openClient(
+  runtime: GrpcRuntime,
+  { endpoints, keys, namespace, requestTimeoutMs, tls }: Settings,
+  roles: Pick<SessionOptions, "topics" | "subscriber">,
+): { readonly connection: Connection; readonly session: Session } {
+  const clientId = `rowpost@${hostname().replace(/[^\x21-\x7e]/g, "_")}@${process.pid}@${randomUUID()}`;
+  const metadata = createCallMetadata({ grpc: runtime.grpc, clientId, namespace, keys });
+  const connection = createConnection({ runtime, endpoints, tls, metadata });
+  const session = createSession({ runtime, connection, namespace, requestTimeoutMs, ...roles });
+  return { connection, session };
+}
+
+/** What the server says of a topic. Never rejects. */
+export async function askForRoute(
+  { connection, runtime }: Pick<SessionOptions, "connection" | "runtime">,
+  { namespace, requestTimeoutMs: timeoutMs }: Settings,
+  topic: string,
+): Promise<CallResult> {
+  const endpoints = addressesOf(connection.current().endpoint);
+  const request = { topic: resourceOf(namespace, topic), endpoints };
+  return await connection.call(runtime.methods.QueryRoute, request, { timeoutMs });
+}
+
 /** As the official clients do. */
 const HEARTBEAT_MS = 10_000;
 /** A stream that ended is opened again after 1 to 10 s, at once by a publish after that. */
 const REOPEN_MIN_MS = 1000;
 const REOPEN_MAX_MS = 10_000;
 
-/** From the server's settings. */
 interface Limits {
   maxBodyBytes?: number;
   maxDeliveries?: number;
@@ -149,7 +174,7 @@ function createTelemetry(options: SessionOptions): Telemetry {
   };
 }
 
-export function createSession(options: SessionOptions): Session {
+function createSession(options: SessionOptions): Session {
   const { connection, runtime } = options;
   const telemetry = createTelemetry(options);
   const { subscriber } = options;
@@ -193,10 +218,8 @@ export function createSession(options: SessionOptions): Session {
   };
 }
 
-/** One that says itself how long a message stays invisible. */
 const CONSUMER = "SIMPLE_CONSUMER";
 
-/** Body of a heartbeat. */
 export const PRODUCER: { readonly clientType: string } = { clientType: "PRODUCER" };
 /** The answer to a heartbeat without settings: the server is there and lets us in. */
 export const UNKNOWN_CLIENT = "UNRECOGNIZED_CLIENT_TYPE";
@@ -219,7 +242,7 @@ function settingsOf({ endpoint }: Channel, topics: readonly string[], options: S
   const { subscriber } = options;
   return {
     clientType: subscriber === undefined ? "PRODUCER" : CONSUMER,
-    accessPoint: { scheme: endpoint.scheme, addresses: [{ host: endpoint.host, port: endpoint.port }] },
+    accessPoint: addressesOf(endpoint),
     requestTimeout: {
       seconds: Math.floor(options.requestTimeoutMs / 1000),
       nanos: (options.requestTimeoutMs % 1000) * 1_000_000,
@@ -236,7 +259,10 @@ function settingsOf({ endpoint }: Channel, topics: readonly string[], options: S
   };
 }
 
-/** A topic in its namespace. */
+function addressesOf({ host, port, scheme }: Channel["endpoint"]): object {
+  return { scheme, addresses: [{ host, port }] };
+}
+
 export function resourceOf(namespace: string, name: string): object {
   return namespace === "" ? { name } : { resourceNamespace: namespace, name };
 }

@@ -22,7 +22,7 @@ interface UrlParts {
   /** Options that both protocols have. */
   readonly common: {
     readonly namespace?: string;
-    readonly tls?: boolean | TlsOptions;
+    readonly tls: boolean | TlsOptions | undefined;
     readonly accessKey?: string;
     readonly secretKey?: string;
     readonly sessionToken?: string;
@@ -44,13 +44,12 @@ export function rocketmqUrl(
   }
   const namespace = namespaceIn(path, form);
   const settings = settingsIn(query, [...known, ...TLS_SETTINGS]);
-  const tls = tlsOption(settings);
   return {
     hosts,
     settings,
     common: {
       ...(namespace === "" ? {} : { namespace }),
-      ...(tls === undefined ? {} : { tls }),
+      tls: tlsOption(settings),
       ...secretsOf(env, { accessKey: ACCESS_KEY, secretKey: SECRET_KEY, sessionToken: SESSION_TOKEN }),
     },
   };

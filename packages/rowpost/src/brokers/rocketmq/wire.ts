@@ -56,7 +56,6 @@ export function messageBytes(message: WireMessage): number {
   return message.bodyBytes + 3 * characters + FIXED_BYTES;
 }
 
-/** A whole SendMessageRequest. */
 export function encodeSendRequest(envelope: WireEnvelope, messages: readonly WireMessage[]): Buffer {
   const topic = encodeResource(envelope.namespace, envelope.topic);
   const host = Buffer.from(envelope.bornHost);

@@ -25,6 +25,11 @@ export function numbersOf<Name extends string>(
   return numbers as Record<Name, number>;
 }
 
+/** As `checkOptions` wants to know it of each. */
+export function numberKinds<Name extends string>(bounds: Readonly<Record<Name, Bounds>>): Record<Name, "number"> {
+  return Object.fromEntries(Object.keys(bounds).map((name) => [name, "number"])) as Record<Name, "number">;
+}
+
 /** A whole number of at least so many, where there is one. */
 export function optionalNumber(name: string, value: number | undefined, least: number): number | undefined {
   return value === undefined ? undefined : wholeNumber(name, value, least, Number.MAX_SAFE_INTEGER);

@@ -1,7 +1,6 @@
 /** Addresses of servers, as options and URLs name them. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 
-/** One server. */
 export interface ServerAddress {
   readonly host: string;
   readonly port: number;

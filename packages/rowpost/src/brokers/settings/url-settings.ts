@@ -33,7 +33,6 @@ export function optionsOf<Option extends string, Value>(
   return options;
 }
 
-/** As it stands there. */
 export function textSetting(_name: string, text: string): string {
   return text;
 }
@@ -69,7 +68,6 @@ export function secretsOf<Option extends string>(
   return secrets;
 }
 
-/** What is in the file. */
 export function fileSetting(name: string, path: string): Buffer {
   return namedFile(`broker URL: the ${name} file`, path);
 }
@@ -115,7 +113,6 @@ export function namespaceIn(path: string, form: string): string {
   return percentDecoded("broker URL: the namespace", encoded);
 }
 
-/** `a, b or c`. */
 function listed(words: readonly string[]): string {
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 }

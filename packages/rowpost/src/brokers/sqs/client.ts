@@ -30,7 +30,6 @@ export interface SqsClient {
   destroy(): void;
 }
 
-/** The loaded package. */
 export interface SqsModule {
   readonly SQSClient: new (options: Readonly<Record<string, unknown>>) => SqsClient;
   readonly GetQueueUrlCommand: new (input: object) => unknown;

@@ -1,7 +1,7 @@
 /** Options of the SQS broker, and what is checked before anything is opened. */
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf, timeoutBounds } from "../settings/checked.ts";
 import { oneOfSetting, optionsOf, settingsIn, textSetting, wholeSetting } from "../settings/url-settings.ts";
 import type { SqsClient } from "./client.ts";
 
@@ -41,28 +41,13 @@ export interface SqsCredentials {
 
 type Present = "queue" | "maxMessageBytes" | "maxInFlight" | "timeoutMs" | "connectTimeoutMs";
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<SqsOptions, Present> {
   readonly client: SqsClient | undefined;
   readonly account: string | undefined;
   /** What `new SQSClient` gets beside what is ours. */
   readonly place: Readonly<Record<string, unknown>>;
-  /** For people. */
   readonly label: string;
 }
-
-const KINDS: OptionKinds<SqsOptions> = {
-  region: "string",
-  endpoint: "string",
-  credentials: "object",
-  client: "object",
-  account: "string",
-  queue: "function",
-  maxMessageBytes: "number",
-  maxInFlight: "number",
-  timeoutMs: "number",
-  connectTimeoutMs: "number",
-};
 
 const NUMBERS = {
   /** What every queue takes; AWS lets a queue be set to 1,048,576. */
@@ -71,6 +56,16 @@ const NUMBERS = {
   timeoutMs: timeoutBounds(10_000),
   connectTimeoutMs: timeoutBounds(5000),
 } as const;
+
+const KINDS: OptionKinds<SqsOptions> = {
+  region: "string",
+  endpoint: "string",
+  credentials: "object",
+  client: "object",
+  account: "string",
+  queue: "function",
+  ...numberKinds(NUMBERS),
+};
 
 /** Checks options. Throws `ConfigurationError`, which names the option and never a secret. */
 export function settingsFrom(options: SqsOptions): Settings {

@@ -18,7 +18,6 @@ import { failureOf, outcomesOf } from "./failures.ts";
 import type { Settings } from "./options.ts";
 import type { Queues } from "./queues.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly settings: Settings;
   readonly window: Window;
@@ -27,7 +26,6 @@ export interface Publishing {
   readonly queues: Queues;
 }
 
-/** A message that is ready to go. */
 interface Item extends PlacedMessage, Wire {}
 
 const MOST_ENTRIES = 10;

@@ -3,6 +3,7 @@ import { onAbort } from "../../runtime/abort.ts";
 import { describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
+import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import { queueTrouble } from "./carry.ts";
 import type { SqsClient, SqsModule } from "./client.ts";
 import { failureOf } from "./failures.ts";
@@ -21,7 +22,7 @@ export interface Queues {
 
 export function createQueues(module: SqsModule, client: SqsClient, settings: Settings, ending: AbortSignal): Queues {
   const urls = new Map<string, string>();
-  const asking = new Map<string, Promise<string | PublishFailed>>();
+  const shared = oneAtATime<string | PublishFailed>();
 
   function nameOf(topic: string): string | PublishFailed {
     try {
@@ -50,18 +51,13 @@ export function createQueues(module: SqsModule, client: SqsClient, settings: Set
       return failure.scope === "unknown" ? failed("connection", failure.code, failure.reason) : failure;
     } finally {
       stopFollowing();
-      asking.delete(topic);
     }
   }
 
   return {
     nameOf,
     known: (topic) => urls.get(topic),
-    async urlOf(topic) {
-      const asked = asking.get(topic) ?? ask(topic);
-      asking.set(topic, asked);
-      return await asked;
-    },
+    urlOf: (topic) => shared(topic, () => ask(topic)),
     forget: (topic) => void urls.delete(topic),
   };
 }

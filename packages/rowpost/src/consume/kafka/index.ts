@@ -1,6 +1,5 @@
 /** Kafka: options, and which client it is. */
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { Consumption } from "../consumption.ts";
 import { type ConsumeOptions, type OwnKinds, type Park, workSettings } from "../options.ts";
@@ -42,7 +41,6 @@ const KINDS: OwnKinds<KafkaConsumeOptions> = {
   prefetch: "number",
   topics: "array",
   fromBeginning: "boolean",
-  unhandled: ["string", "function"],
 };
 
 /**
@@ -58,8 +56,7 @@ export async function consumeKafka<Tx = Transaction>(options: KafkaConsumeOption
   const { consumer, fromBeginning = true, topics } = options;
   if (topics === undefined || topics.length === 0)
     throw new ConfigurationError('consumeKafka takes { topics: ["orders"] }');
-  const { clock, concurrency, logger, pauseMs } = settings;
-  const room = wholeNumber("consumeKafka: prefetch", options.prefetch ?? 4 * concurrency, 1);
+  const { clock, concurrency, logger, pauseMs, prefetch: room } = settings;
   if (isPlatformatic(consumer)) {
     return await consumePlatformatic({
       ...{ consumer, topics, fromBeginning, room, clock, logger },

@@ -6,7 +6,6 @@ import { randomUUID } from "node:crypto";
 import { closeQuietly } from "../../runtime/deadline.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { Logger } from "../../runtime/logger.ts";
-import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import { type Consumption, consumptionOf } from "../consumption.ts";
 import type { DeliveredMessage } from "../message.ts";
@@ -62,7 +61,6 @@ const KINDS: OwnKinds<NatsConsumeOptions> = {
   inboxPrefix: "string",
   prefetch: "number",
   connectTimeoutMs: "number",
-  unhandled: ["string", "function"],
 };
 
 interface Link extends Opened {
@@ -96,10 +94,8 @@ export async function consumeNats<Tx = Transaction>(options: NatsConsumeOptions<
   const settings = workSettings("consumeNats", options, KINDS);
   const { connect, inboxPrefix = "_INBOX" } = options;
   const address = addressOf(options);
-  const room = wholeNumber("consumeNats: prefetch", options.prefetch ?? 4 * settings.concurrency, 1);
-  const openWithinMs = wholeNumber("consumeNats: connectTimeoutMs", options.connectTimeoutMs ?? 10_000, 1);
   const work = createWork(settings);
-  const { clock, logger, pauseMs } = settings;
+  const { clock, logger, openWithinMs, pauseMs, prefetch: room } = settings;
   const lastOnes = new Set<LastOne>();
   let isTold = false;
   const tellOfLimit = ({ maxDeliveries }: ConsumerFacts): void => {
@@ -127,7 +123,6 @@ export async function consumeNats<Tx = Transaction>(options: NatsConsumeOptions<
   });
 }
 
-/** Throws `ConfigurationError`. */
 function addressOf({
   connect,
   domain,

@@ -75,7 +75,6 @@ const KINDS: OwnKinds<RabbitmqConsumeOptions> = {
   connectTimeoutMs: "number",
   deliveryLimit: "number",
   deadLetterExchange: "boolean",
-  unhandled: ["string", "function"],
 };
 
 /** What RabbitMQ 4 sets for a quorum queue without a limit of its own. */
@@ -96,23 +95,24 @@ interface Link extends Opened {
  * first attempt; a connection that is lost later is opened again.
  */
 export async function consumeRabbitmq<Tx = Transaction>(options: RabbitmqConsumeOptions<Tx>): Promise<Consumption> {
-  const settings = workSettings("consumeRabbitmq", options, KINDS, { source: options.queue });
+  const settings = workSettings("consumeRabbitmq", options, KINDS, {
+    source: options.queue,
+    mostPrefetch: 65_535,
+  });
   const { connect, queue } = options;
   if (typeof connect !== "function" || typeof queue !== "string" || queue === "") {
     throw new ConfigurationError("consumeRabbitmq takes { connect: () => amqplib.connect(url), queue }");
   }
-  const prefetch = wholeNumber("consumeRabbitmq: prefetch", options.prefetch ?? 4 * settings.concurrency, 1, 65_535);
-  const openWithinMs = wholeNumber("consumeRabbitmq: connectTimeoutMs", options.connectTimeoutMs ?? 10_000, 1);
   const { deliveryLimit: given } = options;
   const deliveryLimit =
     given === Infinity ? Infinity : wholeNumber("consumeRabbitmq: deliveryLimit", given ?? DELIVERY_LIMIT, 0);
-  const { clock, logger, unhandled } = settings;
+  const { clock, logger, openWithinMs, unhandled } = settings;
   const hasDeadLetters = options.deadLetterExchange ?? unhandled === "dead-letter";
   const limit = createLimit({ queue, deliveryLimit, isGiven: given !== undefined, hasDeadLetters, logger });
   const work = createWork(settings);
   const links = await reopening({
     discard: ({ connection }) => closeQuietly(connection.close()),
-    open: () => openLink({ ...settings, connect, queue, prefetch, deliveryLimit, limit, work }),
+    open: () => openLink({ ...settings, connect, queue, deliveryLimit, limit, work }),
     openWithinMs,
     ...{ closing: work.closing, clock, logger, what: `RabbitMQ queue ${queue}` },
   });
@@ -128,10 +128,9 @@ export async function consumeRabbitmq<Tx = Transaction>(options: RabbitmqConsume
   });
 }
 
-interface LinkParts extends Pick<WorkSettings<RabbitmqDelivered>, "clock" | "logger" | "pauseMs"> {
+interface LinkParts extends Pick<WorkSettings<RabbitmqDelivered>, "clock" | "logger" | "pauseMs" | "prefetch"> {
   readonly connect: RabbitmqConsumeOptions["connect"];
   readonly queue: string;
-  readonly prefetch: number;
   readonly deliveryLimit: number;
   readonly limit: Limit;
   readonly work: Work<RabbitmqDelivered>;

@@ -8,7 +8,6 @@ import { BrokerError } from "../../runtime/errors.ts";
 import { answered, type Connection, type Membership } from "./connection.ts";
 import type { RedisDelivered } from "./message.ts";
 
-/** An entry under way. */
 export interface Lent {
   readonly raw: RedisDelivered;
   /** Monotonic: until then nobody else claims it. */

@@ -64,7 +64,6 @@ const KINDS: OwnKinds<RedisConsumeOptions> = {
   claimAfterMs: "number",
   deleteHandled: "boolean",
   connectTimeoutMs: "number",
-  unhandled: ["string", "function"],
 };
 
 interface Link extends Opened {
@@ -86,10 +85,8 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
     throw new ConfigurationError('consumeRedis takes { client, streams: ["orders"], group: "points" }');
   }
   const make = duplicatesOf(options.client, "consumeRedis");
-  const prefetch = wholeNumber("consumeRedis: prefetch", options.prefetch ?? 4 * settings.concurrency, 1);
   const claimAfterMs = wholeNumber("consumeRedis: claimAfterMs", options.claimAfterMs ?? 30_000, 100);
-  const openWithinMs = wholeNumber("consumeRedis: connectTimeoutMs", options.connectTimeoutMs ?? 10_000, 1);
-  const { clock, logger, pauseMs } = settings;
+  const { clock, logger, openWithinMs, pauseMs, prefetch } = settings;
   const member = `rowpost-${hostname()}-${process.pid}-${randomUUID()}`;
   const work = createWork(settings);
   let links: Reopening<Link> | undefined;

@@ -2,14 +2,11 @@
  * RocketMQ 5: a consumer of our own on the gRPC of its proxy. The official Node.js client hangs at
  * its start when nobody answers, and asks one queue of each broker only.
  */
-import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
-import { type Connection, createConnection } from "../../brokers/rocketmq/connection.ts";
+import type { CallResult } from "../../brokers/rocketmq/connection.ts";
 import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
 import { loadGrpc } from "../../brokers/rocketmq/grpc.ts";
-import { createCallMetadata } from "../../brokers/rocketmq/metadata.ts";
 import { type RocketmqOptions, type Settings, settingsFrom } from "../../brokers/rocketmq/options.ts";
-import { createSession, resourceOf, type Session } from "../../brokers/rocketmq/session.ts";
+import { askForRoute, openClient, resourceOf, type Session } from "../../brokers/rocketmq/session.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { BrokerError, ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
@@ -68,7 +65,6 @@ const KINDS: OwnKinds<RocketmqConsumeOptions> = {
   tags: "string",
   prefetch: "number",
   invisibleMs: "number",
-  unhandled: ["string", "function"],
 };
 
 /** A message that is let go at the close is there for the next consumer soon. */
@@ -82,7 +78,6 @@ const LET_GO_MS = 1_000;
 export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsumeOptions<Tx>): Promise<Consumption> {
   const settings = workSettings("consumeRocketmq", options, KINDS);
   const { group, tags = "*", topics } = options;
-  const prefetch = wholeNumber("consumeRocketmq: prefetch", options.prefetch ?? 4 * settings.concurrency, 1);
   const invisibleMs = wholeNumber("consumeRocketmq: invisibleMs", options.invisibleMs ?? 30_000, 10_000, 43_200_000);
   const place = placeOf(options);
   const runtime = await loadGrpc();
@@ -92,16 +87,13 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
     topic: resource(name),
     expression: { type: "TAG", expression: tags },
   }));
-  const clientId = `rowpost@${hostname().replace(/[^\x21-\x7e]/g, "_")}@${process.pid}@${randomUUID()}`;
-  const metadata = createCallMetadata({ grpc: runtime.grpc, clientId, namespace: place.namespace, keys: place.keys });
-  const connection = createConnection({ runtime, endpoints: place.endpoints, tls: place.tls, metadata });
-  const session = createSession({
-    ...{ runtime, connection, namespace: place.namespace, requestTimeoutMs, topics: () => [...topics] },
+  const { connection, session } = openClient(runtime, place, {
+    topics: () => [...topics],
     subscriber: { group: resource(group), subscription: { group: resource(group), subscriptions } },
   });
-  const { clock, logger, pauseMs } = settings;
-  const queuesOf = (topic: string): Promise<Queues> =>
-    queryQueues(connection, place, runtime.methods.QueryRoute, resource(topic));
+  const { clock, logger, pauseMs, prefetch } = settings;
+  const queuesOf = async (topic: string): Promise<Queues> =>
+    queuesIn(await askForRoute({ connection, runtime }, place, topic));
   const work = createWork(settings);
   const receipts = createReceipts({
     ...{ runtime, connection, clock, group: resource(group), resource, invisibleMs, requestTimeoutMs },
@@ -145,7 +137,7 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
   }
 
   try {
-    for (const topic of topics) await checkTopic(connection, place, runtime.methods.QueryRoute, topic);
+    for (const topic of topics) checkTopic(topic, await queuesOf(topic));
     await untilKnown(session, clock, group, requestTimeoutMs);
   } catch (error) {
     await end();
@@ -164,7 +156,6 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
   });
 }
 
-/** Throws `ConfigurationError`. */
 function placeOf(options: Place & { readonly group: unknown; readonly topics: readonly string[] }): Settings {
   const { accessKey, endpoints, group, namespace, requestTimeoutMs, secretKey, sessionToken, tls, topics } = options;
   if (typeof group !== "string" || group === "" || topics === undefined || topics.length === 0) {
@@ -206,15 +197,7 @@ interface RouteAnswer {
 }
 
 /** One queue of each primary that may be read: a poll of it brings messages of all its queues. */
-async function queryQueues(
-  connection: Connection,
-  { requestTimeoutMs }: Settings,
-  method: Parameters<Connection["call"]>[0],
-  topic: object,
-): Promise<Queues> {
-  const { endpoint } = connection.current();
-  const endpoints = { scheme: endpoint.scheme, addresses: [{ host: endpoint.host, port: endpoint.port }] };
-  const result = await connection.call(method, { topic, endpoints }, { timeoutMs: requestTimeoutMs });
+function queuesIn(result: CallResult): Queues {
   const answer = result.ok ? (result.response as RouteAnswer) : undefined;
   const failure = result.ok ? failureOfStatus(answer?.status) : failureOfCall(result);
   if (failure !== undefined) {
@@ -229,13 +212,7 @@ async function queryQueues(
   return { queues: [...queues.values()] };
 }
 
-async function checkTopic(
-  connection: Connection,
-  place: Settings,
-  method: Parameters<Connection["call"]>[0],
-  topic: string,
-): Promise<void> {
-  const answer = await queryQueues(connection, place, method, resourceOf(place.namespace, topic));
+function checkTopic(topic: string, answer: Queues): void {
   if ("queues" in answer && answer.queues.length > 0) return;
   const [reason, isRetriable] =
     "queues" in answer ? ["no queue of it may be read", false] : [answer.reason, answer.isRetriable];

@@ -9,7 +9,6 @@ import type { Clock, Timer } from "../../runtime/clock.ts";
 import { BrokerError } from "../../runtime/errors.ts";
 import type { RocketmqDelivered } from "./message.ts";
 
-/** A message under way. */
 export interface Lent {
   readonly raw: RocketmqDelivered;
   receipt: string;
@@ -149,7 +148,6 @@ function failureOf(result: CallResult): ReturnType<typeof failureOfCall> | undef
   return failureOfStatus((result.response as { status?: RocketmqStatus }).status);
 }
 
-/** `google.protobuf.Duration`. */
 export function durationOf(ms: number): object {
   return { seconds: Math.floor(ms / 1_000), nanos: (ms % 1_000) * 1_000_000 };
 }

@@ -114,7 +114,6 @@ export function startReceiving(parts: Parts): Receiving {
     return !answer.isRetriable;
   }
 
-  /** For people. */
   const whatOf = (topic: string): string => `RocketMQ topic ${topic} for the group ${parts.groupName}`;
 
   /** Once for each time that the session is lost: without it the server gives nothing. */

@@ -68,7 +68,6 @@ const KINDS: OwnKinds<WebhookConsumeOptions> = {
   secret: ["string", "array", "boolean"],
   toleranceMs: "number",
   maxBodyBytes: "number",
-  unhandled: ["string", "function"],
 };
 
 /** As many connections as a relay opens to one endpoint. */
