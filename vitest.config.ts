@@ -66,7 +66,10 @@ export default defineConfig({
         // load them for each file was two thirds of the CPU time of the unit tests.
         ...common,
         test: {
-          ...{ ...commonTest, name: "shared", isolate: false, include: TESTS },
+          ...commonTest,
+          name: "shared",
+          isolate: false,
+          include: TESTS,
           exclude: [...commonTest.exclude, ...ALONE],
         },
       },

@@ -1,8 +1,8 @@
 /**
- * Sizes: a source file has at most 300 code lines and a function at most 60. Lines that hold only a
+ * Sizes: a source file has at most 350 code lines and a function at most 80. Lines that hold only a
  * comment, or nothing, do not count, so that nobody saves on explanations; everything else does,
- * SQL in a template included. Tests are exempt, nothing else is: a file that does not fit is about
- * two things, and a function that does not fit hides one.
+ * SQL in a template included. Tests are exempt. Aim for half of that: the limits leave room, since
+ * at 300 and 60 people packed their lines (800 objects were spread into others to save them).
  *
  *   node tools/check-sizes.mjs            all source files
  *   node tools/check-sizes.mjs FILE ...   these
@@ -12,8 +12,8 @@ import ts from "typescript";
 import { codeLinesOf, parse } from "./comments.mjs";
 import { projectFiles, report } from "./project-files.mjs";
 
-const MAX_FILE_LINES = 300;
-const MAX_FUNCTION_LINES = 60;
+const MAX_FILE_LINES = 350;
+const MAX_FUNCTION_LINES = 80;
 const SOURCES = ["*.ts", "*.tsx", "*.mts", "*.mjs", "*.cjs"];
 const TEST = /\.test\.tsx?$|(^|\/)test\//;
 

@@ -233,8 +233,17 @@ function panelsOf(metrics) {
 function choice(name, label, metric) {
   const query = `label_values(${metric}, ${name})`;
   return {
-    ...{ name, label, type: "query", datasource: DATASOURCE, query: { query, refId: name }, definition: query },
-    ...{ refresh: 2, sort: 1, multi: true, includeAll: true, allValue: ".*" },
+    name,
+    label,
+    type: "query",
+    datasource: DATASOURCE,
+    query: { query, refId: name },
+    definition: query,
+    refresh: 2,
+    sort: 1,
+    multi: true,
+    includeAll: true,
+    allValue: ".*",
     current: { text: ["All"], value: ["$__all"] },
   };
 }

@@ -152,7 +152,9 @@ function rulesByName(defaults) {
 /** Of them no metric but this tells: as the process that evaluates alerts says. */
 function evaluated(alert, severity, names) {
   return {
-    ...{ alert, severity, expr: `max by (job, source, rule) (rowpost_alerts{${names}, state="firing"}) > 0` },
+    alert,
+    severity,
+    expr: `max by (job, source, rule) (rowpost_alerts{${names}, state="firing"}) > 0`,
     summary: "The alert {{ $labels.rule }} of {{ $labels.source }} fires",
     description: "As a process with --alerts says; it tells its channels of it too.",
     firstStep: "rowpost alert list",

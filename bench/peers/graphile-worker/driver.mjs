@@ -27,14 +27,14 @@ await runPeer(
     tidy: () => pool.query("VACUUM ANALYZE"),
     async start(onPublish) {
       const worker = {
-        ...{
-          connectionString: url,
-          maxPoolSize: 10,
-          pollInterval: 2_000,
-          concurrentJobs: 24,
-          preparedStatements: true,
-        },
-        ...{ localQueue: { size: 500, ttl: 300_000 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 },
+        connectionString: url,
+        maxPoolSize: 10,
+        pollInterval: 2_000,
+        concurrentJobs: 24,
+        preparedStatements: true,
+        localQueue: { size: 500, ttl: 300_000 },
+        completeJobBatchDelay: 0,
+        failJobBatchDelay: 0,
       };
       const taskList = { order: async () => onPublish() };
       runner = await run({ preset: { worker }, logger, noHandleSignals: true, taskList });

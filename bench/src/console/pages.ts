@@ -29,21 +29,25 @@ const asked =
 
 export const PAGES: readonly Page[] = [
   {
-    ...{ name: "overview", p99Ms: 150, looks: 30 },
+    name: "overview",
+    p99Ms: 150,
+    looks: 30,
     async look(console) {
       await new Promise((resolve) => setTimeout(resolve, KEPT_MS));
       return (await console.get("/s/main/overview")).ms;
     },
   },
   {
-    ...{ name: "overview-kept", p99Ms: 5 },
+    name: "overview-kept",
+    p99Ms: 5,
     async look(console) {
       await console.get("/s/main/overview");
       return (await console.get("/s/main/overview")).ms;
     },
   },
   {
-    ...{ name: "pulse-unchanged", p99Ms: 3 },
+    name: "pulse-unchanged",
+    p99Ms: 3,
     async look(console) {
       // What a relay publishes changes it now and then; then the next one is asked for again.
       for (;;) {
@@ -54,12 +58,14 @@ export const PAGES: readonly Page[] = [
     },
   },
   {
-    ...{ name: "key", p99Ms: 50 },
+    name: "key",
+    p99Ms: 50,
     look: asked((rows) => `lookup?word=${keyOf(anyOf(rows))}`),
   },
   { name: "no-such-key", p99Ms: 50, look: asked(() => `lookup?word=nobody-${Math.random()}`) },
   {
-    ...{ name: "detail", p99Ms: 40 },
+    name: "detail",
+    p99Ms: 40,
     async look(console, rows) {
       const { json } = await console.get(`/s/main/lookup?word=${keyOf(anyOf(rows))}`);
       const [message] = json["items"] as readonly { readonly id: string }[];
@@ -71,7 +77,8 @@ export const PAGES: readonly Page[] = [
   { name: "by-state", p99Ms: LIST_MS, look: asked(() => "messages?limit=50&state=failed") },
   { name: "by-topic", p99Ms: LIST_MS, look: asked(() => "messages?limit=50&topic=orders") },
   {
-    ...{ name: "by-window", p99Ms: LIST_MS },
+    name: "by-window",
+    p99Ms: LIST_MS,
     look: asked((rows) => {
       const ago = anyOf(rows);
       const window = new URLSearchParams({ after: secondsAgo(ago), before: secondsAgo(ago - 3_600) });
@@ -80,7 +87,9 @@ export const PAGES: readonly Page[] = [
   },
   { name: "failures", p99Ms: 2_500, looks: 30, look: asked(() => "failures") },
   {
-    ...{ name: "by-reason", p99Ms: 2_500, looks: 30 },
+    name: "by-reason",
+    p99Ms: 2_500,
+    looks: 30,
     look: asked(() => "messages?limit=50&reason=no%20such%20text"),
   },
 ];

@@ -67,7 +67,9 @@ export async function measureBeside(context: BenchContext, scenario: string, nei
   const { variant, publishTimeoutMs } = neighbor;
   const seconds = options.quick ? QUICK_SECONDS : neighbor.seconds;
   const nobody: Neighbor = {
-    ...{ variant, seconds: Math.min(seconds, 15), answers: {} },
+    variant,
+    seconds: Math.min(seconds, 15),
+    answers: {},
     ...(publishTimeoutMs === undefined ? {} : { publishTimeoutMs }),
   };
   const run = async (name: string, number: number, who: Neighbor): Promise<Run> => {
@@ -131,8 +133,12 @@ async function runBeside(database: BenchDatabase, neighbor: Neighbor): Promise<R
   const outbox = createOutbox({ database: rowpost.database });
   const startedMs = machineMs();
   const relay = await startRelayProcess({
-    ...{ url: neighbor.relayUrl ?? database.url, sendingMark: "on", label: "bench", record: false },
-    ...{ endpoints: endpoints.url, publishTimeoutMs: neighbor.publishTimeoutMs },
+    url: neighbor.relayUrl ?? database.url,
+    sendingMark: "on",
+    label: "bench",
+    record: false,
+    endpoints: endpoints.url,
+    publishTimeoutMs: neighbor.publishTimeoutMs,
   });
   try {
     const meter = await startMeter({

@@ -27,7 +27,9 @@ export async function runJobs(
   pool.on("connect", (client) => client.on("error", () => undefined));
   const insert = insertOrder(database);
   const run = await runLoad({
-    ...{ database, messages, publisher },
+    database,
+    messages,
+    publisher,
     async begin(number, stamps) {
       const client = await pool.connect();
       try {

@@ -21,7 +21,10 @@ export function ourLoads(database: BenchDatabase): Readonly<Record<"order" | "me
     async relay(messages) {
       await database.clear();
       const publisher = await startRelayProcess({
-        ...{ url: database.url, sendingMark: "on", label: "lone", record: true },
+        url: database.url,
+        sendingMark: "on",
+        label: "lone",
+        record: true,
         // Each time that it tells costs some of what is measured.
         tellEveryMs: 250,
       });

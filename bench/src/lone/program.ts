@@ -45,7 +45,11 @@ export async function runLoad({ database, messages, begin, publisher }: LoneLoad
   const before = (await publisher?.report())?.statements ?? 0;
   let relayStatements: number | null = null;
   const { measurement, samples } = await runOpenLoop({
-    ...{ database, messages, rate: RATE, clientProcesses: [], begin },
+    database,
+    messages,
+    rate: RATE,
+    clientProcesses: [],
+    begin,
     warmUp: publisher === undefined ? WARM_UP.alone : WARM_UP.published,
     ...(publisher === undefined ? {} : { otherCpuMs: () => readProcess(publisher.pid)?.ownMs }),
     async arrivals(stamps) {

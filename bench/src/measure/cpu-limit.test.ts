@@ -3,8 +3,13 @@ import { cpuLimitOf } from "./cpu-limit.ts";
 import type { Measurement } from "./meter.ts";
 
 const drain: Measurement = {
-  ...{ messages: 1000, wallMs: 100, statements: 10, foreignCpuPercent: 3 },
-  ...{ clientCpuMs: 20, serverCpuMs: 10, otherCpuMs: 0 },
+  messages: 1000,
+  wallMs: 100,
+  statements: 10,
+  foreignCpuPercent: 3,
+  clientCpuMs: 20,
+  serverCpuMs: 10,
+  otherCpuMs: 0,
 };
 const client: Measurement = { ...drain, messages: 500, clientCpuMs: 5, serverCpuMs: 0, otherCpuMs: 5 };
 

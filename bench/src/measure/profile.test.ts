@@ -20,7 +20,12 @@ test("time is the package's or the folder's that the frame is in, and each sampl
   const timeDeltas = [5, 10, 20, 30, 40, 50, 60];
   const spent = timeByPart({ nodes, startTime: 0, endTime: 0, samples, timeDeltas }, 0, 1_000);
   expect(Object.fromEntries(spent)).toEqual({
-    ...{ idle: 10, "garbage collection": 20, "rowpost/relay": 30, mysql2: 40, node: 50, "@grpc/grpc-js": 60 },
+    idle: 10,
+    "garbage collection": 20,
+    "rowpost/relay": 30,
+    mysql2: 40,
+    node: 50,
+    "@grpc/grpc-js": 60,
   });
 });
 

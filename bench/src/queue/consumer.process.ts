@@ -19,7 +19,9 @@ const say = (message: ConsumerProcessMessage): void => {
   process.send?.(message);
 };
 const consumer = await queue.consume({
-  ...{ topic: TOPIC, group: "bench", from: "end" as const },
+  topic: TOPIC,
+  group: "bench",
+  from: "end" as const,
   handler: ({ key }) => say({ kind: "handled", number: numberOf(key ?? ""), atMs: machineMs() }),
 });
 // A bench that ends, or dies, must not leave consumers behind.

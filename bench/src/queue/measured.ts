@@ -46,7 +46,10 @@ export async function consumeAll(
         all = resolve;
       });
       const consumer = await queue.consume({
-        ...{ topic: TOPIC, group, records, batchSize: CONSUME_BATCH },
+        topic: TOPIC,
+        group,
+        records,
+        batchSize: CONSUME_BATCH,
         handler: () => {
           handled += 1;
           if (handled === messages) all();

@@ -75,8 +75,12 @@ async function measureRead(
   const p99Ms = times.at(Math.ceil(times.length * 0.99) - 1) ?? null;
   context.report(
     resultOf({
-      ...{ scenario: "admin-reads", database: context.database, variant: name, ours: [] },
-      ...{ p50Ms: median(times) ?? null, p99Ms },
+      scenario: "admin-reads",
+      database: context.database,
+      variant: name,
+      ours: [],
+      p50Ms: median(times) ?? null,
+      p99Ms,
       figures: { rows, firstMs: rounded(firstMs, 1) },
       targets: (result) => [atMost("p50Ms", result.p50Ms, BUDGET_MS)],
     }),

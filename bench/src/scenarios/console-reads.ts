@@ -63,8 +63,13 @@ function reportTimes(context: BenchContext, variant: string, times: readonly num
   const p99Ms = percentile(times, 99) ?? null;
   context.report(
     resultOf({
-      ...{ scenario: "console-reads", database: context.database, variant, ours: [] },
-      ...{ p50Ms: percentile(times, 50) ?? null, p99Ms, figures: { answers: times.length } },
+      scenario: "console-reads",
+      database: context.database,
+      variant,
+      ours: [],
+      p50Ms: percentile(times, 50) ?? null,
+      p99Ms,
+      figures: { answers: times.length },
       targets: () => (limitMs === null ? [] : [atMost("p99Ms", rounded(p99Ms, 2), limitMs)]),
     }),
   );
@@ -123,7 +128,10 @@ async function measureViewers(context: BenchContext, relay: RelayProcess, consol
   );
   context.report(
     resultOf({
-      ...{ scenario: "console-reads", database, variant: "viewers", ours: [] },
+      scenario: "console-reads",
+      database,
+      variant: "viewers",
+      ours: [],
       figures: {
         "drain beside 20 viewers/s": rounded(percentile(ours, 50), 0),
         "drain alone/s": rounded(percentile(alone, 50), 0),
@@ -159,7 +167,10 @@ async function measureBulk(context: BenchContext, console: AskedConsole): Promis
   const rate = rounded((count / (performance.now() - began)) * 1000, 0);
   context.report(
     resultOf({
-      ...{ scenario: "console-reads", database, variant: "bulk", ours: [] },
+      scenario: "console-reads",
+      database,
+      variant: "bulk",
+      ours: [],
       figures: { "preview ms": rounded(planned.ms, 0), "retried/s": rate },
       targets: () => [atLeast("retried/s", rate, RETRIED_PER_SECOND)],
     }),

@@ -9,7 +9,8 @@ export const isolationBacklog: Scenario = {
   async measure(context) {
     const backlog = context.options.messages ?? BACKLOG;
     await measureBeside(context, "isolation-backlog", {
-      ...{ variant: `${backlog.toLocaleString("en-US")} rows of a topic that answers 429`, seconds: 30 },
+      variant: `${backlog.toLocaleString("en-US")} rows of a topic that answers 429`,
+      seconds: 30,
       answers: { bad: { status: 429 } },
       load: (database) => database.load({ kind: "waiting", count: backlog, first: 1, topic: "bad" }),
       heldBack: "topic = 'bad'",

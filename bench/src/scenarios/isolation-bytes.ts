@@ -28,7 +28,8 @@ export const isolationBytes: Scenario = {
 async function largeBodies(context: BenchContext): Promise<void> {
   const rows = context.options.quick ? QUICK_ROWS : (context.options.messages ?? LARGE.rows);
   await measureBeside(context, SCENARIO, {
-    ...{ variant: `${rows} bodies of 1 MB, answered after 2 s`, seconds: 30 },
+    variant: `${rows} bodies of 1 MB, answered after 2 s`,
+    seconds: 30,
     answers: { bad: { afterMs: LARGE.answersAfterMs } },
     load: (database) => database.load({ kind: "waiting", count: rows, first: 1, topic: "bad", bodyBytes: LARGE.bytes }),
     async alsoOf({ relay, endpoints }) {
@@ -62,7 +63,11 @@ async function narrow(context: BenchContext): Promise<void> {
   relayUrl.port = String(link.port);
   context.progress("draining over a link of 12 MB/s");
   const relay = await startRelayProcess({
-    ...{ url: relayUrl.href, sendingMark: "on", label: "bench", record: false, endpoints: endpoints.url },
+    url: relayUrl.href,
+    sendingMark: "on",
+    label: "bench",
+    record: false,
+    endpoints: endpoints.url,
   });
   const startedMs = performance.now();
   const secondsSince = (): number => (performance.now() - startedMs) / 1000;

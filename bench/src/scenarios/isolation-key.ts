@@ -12,7 +12,9 @@ export const isolationKey: Scenario = {
       const followers = context.options.messages ?? standard;
       const rows = { topic: "bad", orderingKey: "blocked" } as const;
       await measureBeside(context, "isolation-key", {
-        ...{ variant: `${followers.toLocaleString("en-US")} behind a failed head`, seconds: 20, answers: {} },
+        variant: `${followers.toLocaleString("en-US")} behind a failed head`,
+        seconds: 20,
+        answers: {},
         async load(database) {
           await database.load({ kind: "failed", count: 1, first: 1, ...rows });
           await database.load({ kind: "waiting", count: followers, first: 2, ...rows });

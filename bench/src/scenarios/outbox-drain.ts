@@ -32,8 +32,10 @@ const DRAINS: Readonly<Record<string, Drain>> = {
 const TWO_RELAYS: Readonly<Record<string, TwoRelays>> = {
   "two-relays": { name: "two relay processes" },
   "two-relays-throttled": {
-    ...{ name: "two relay processes, 2,000 messages a second through each" },
-    ...{ messagesPerSecond: 2_000, share: 0.2, toOne: 1.8 },
+    name: "two relay processes, 2,000 messages a second through each",
+    messagesPerSecond: 2_000,
+    share: 0.2,
+    toOne: 1.8,
   },
 };
 

@@ -41,7 +41,9 @@ function latencyVariant(
 ): Promise<void> {
   const { database } = context;
   return reportLatency(context, {
-    ...{ scenario: "outbox-latency", variant, rate: RATE },
+    scenario: "outbox-latency",
+    variant,
+    rate: RATE,
     run: (messages) => run(database, messages),
     limits: { sameProcess: { p50: 3 }, notified: { p50: 6, p99: 30 } },
   });
@@ -92,7 +94,11 @@ async function produce(
   const outbox = createOutbox({ database: producing });
   const insert = insertOrder(database);
   return await runOpenLoop({
-    ...{ database, messages, rate: RATE, clientProcesses, arrivals },
+    database,
+    messages,
+    rate: RATE,
+    clientProcesses,
+    arrivals,
     begin: (number, stamps) =>
       outbox.transaction(async (tx) => {
         await tx.query(insert, orderValues(number));

@@ -61,8 +61,12 @@ async function runOutage(database: BenchDatabase): Promise<Run> {
   const endpoints = await startEndpoints({});
   const rowpost = await openRowpost(database.url, 8);
   const relay = await startRelayProcess({
-    ...{ url: database.url, sendingMark: "on", label: "bench", record: false },
-    ...{ endpoints: endpoints.url, oneEndpoint: true },
+    url: database.url,
+    sendingMark: "on",
+    label: "bench",
+    record: false,
+    endpoints: endpoints.url,
+    oneEndpoint: true,
   });
   let backMs = 0;
   let arrivedBefore = 0;

@@ -52,10 +52,14 @@ async function measurePlan(context: BenchContext, plan: Plan): Promise<void> {
   const statements = of(({ measurement }) => perSecond(measurement.statements));
   const cpuMs = of(({ measurement }) => perSecond(measurement.clientCpuMs));
   const line = resultOf({
-    ...{ scenario: "queue-idle", database, ours: [] },
+    scenario: "queue-idle",
+    database,
+    ours: [],
     variant: `${consumers} groups x ${partitions} partitions`,
     figures: {
-      ...{ connections, "statements/s": statements, "client CPU ms/s": cpuMs },
+      connections,
+      "statements/s": statements,
+      "client CPU ms/s": cpuMs,
       "server CPU ms/s": of(({ measurement }) => perSecond(measurement.serverCpuMs)),
     },
     targets: () => [

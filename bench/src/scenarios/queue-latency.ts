@@ -46,7 +46,9 @@ function latencyVariant(
 ): Promise<void> {
   const { database } = context;
   return reportLatency(context, {
-    ...{ scenario: "queue-latency", variant, rate: RATE },
+    scenario: "queue-latency",
+    variant,
+    rate: RATE,
     async run(messages) {
       const opened = await openQueue(database, 8);
       const handled = await consume(opened, database.url);
@@ -64,7 +66,9 @@ function latencyVariant(
 async function consumeHere({ queue }: OpenedQueue): Promise<Handled> {
   const atMs = new Map<number, number>();
   const consumer = await queue.consume({
-    ...{ topic: TOPIC, group: "bench", from: "end" as const },
+    topic: TOPIC,
+    group: "bench",
+    from: "end" as const,
     handler: ({ key }) => {
       note(atMs, numberOf(key ?? ""), machineMs());
     },
@@ -118,7 +122,10 @@ async function produce(
   const outbox = createOutbox({ database: producing });
   const insert = insertOrder(database);
   return await runOpenLoop({
-    ...{ database, messages, rate: RATE, clientProcesses: handled.pids },
+    database,
+    messages,
+    rate: RATE,
+    clientProcesses: handled.pids,
     async begin(number, stamps) {
       await outbox.transaction(async (tx) => {
         await tx.query(insert, orderValues(number));

@@ -73,7 +73,10 @@ async function besidePeer(context: BenchContext, peer: QueuePeer, work: Work): P
   const times = rounded(median(ours.map((run, index) => rateOf(run) / rateOf(theirs[index] ?? run))), 2);
   context.report(
     resultOf({
-      ...{ scenario: SCENARIO, database, variant: `${peer.name} ${peer.version}: ${work.title}`, ours: theirs },
+      scenario: SCENARIO,
+      database,
+      variant: `${peer.name} ${peer.version}: ${work.title}`,
+      ours: theirs,
       figures: {
         "rowpost msg/s": rounded(median(ours.map(rateOf)), 0),
         "rowpost times as fast": times,

@@ -150,8 +150,13 @@ function report(context: BenchContext, variant: string, times: readonly number[]
   const p99Ms = percentile(times, 99) ?? null;
   context.report(
     resultOf({
-      ...{ scenario: SCENARIO, database: context.database, variant, ours: [] },
-      ...{ p50Ms: percentile(times, 50) ?? null, p99Ms, figures: { times: times.length } },
+      scenario: SCENARIO,
+      database: context.database,
+      variant,
+      ours: [],
+      p50Ms: percentile(times, 50) ?? null,
+      p99Ms,
+      figures: { times: times.length },
       targets: () => [atMost("p99Ms", rounded(p99Ms, 2), limitMs)],
     }),
   );

@@ -47,13 +47,19 @@ async function measureTakeovers(context: BenchContext): Promise<void> {
     const takeoversMs = rounds.map(({ publishedMs }) => publishedMs);
     const { duplicates, lost, reordered } = judge(lines, offered);
     const line = resultOf({
-      ...{ scenario: "relay-takeover", database, variant, ours: [] },
+      scenario: "relay-takeover",
+      database,
+      variant,
+      ours: [],
       p50Ms: percentile(takeoversMs, 50) ?? null,
       p99Ms: percentile(takeoversMs, 99) ?? null,
       figures: {
         "max ms": rounded(Math.max(...takeoversMs), 0),
         ...(plan.beside ? {} : { "started ms": rounded(medianOrNull(rounds.map(({ startedMs }) => startedMs)), 0) }),
-        ...{ rounds: options.rounds, duplicates, lost, reordered },
+        rounds: options.rounds,
+        duplicates,
+        lost,
+        reordered,
         "load average": rounded(loadavg()[0], 1),
       },
       targets: () => [

@@ -62,7 +62,10 @@ async function measure(context: BenchContext): Promise<void> {
       const brokerCpuMsPer1000 = msPer1000(of(name), "otherCpuMs");
       context.report(
         resultOf({
-          ...{ scenario: "rocketmq-producers", database, variant: name, ours: of(name) },
+          scenario: "rocketmq-producers",
+          database,
+          variant: name,
+          ours: of(name),
           figures: {
             ...ratios,
             ratioToJava: rounded(ratioOfRuns(of(name), of("Java")), 3),
@@ -119,7 +122,12 @@ async function ourWay(name: string, url: string, topic: string, messages: number
 
 async function javaWay(nameServer: string, topic: string, messages: number): Promise<Way> {
   const java = await startJavaProducer({
-    ...{ nameServer, topic, messages, batch: BATCH, threads: JAVA_THREADS, body: BODY },
+    nameServer,
+    topic,
+    messages,
+    batch: BATCH,
+    threads: JAVA_THREADS,
+    body: BODY,
   });
   return {
     name: "Java",
@@ -136,8 +144,14 @@ function messagesOf(topic: string, from: number, count: number): OutgoingMessage
   return Array.from({ length: count }, (_, index) => {
     const key = `key-${from + index}`;
     return {
-      ...{ id: String(from + index), type: "order.created", key, topic, body: BODY },
-      ...{ contentType: "application/json", orderingKey: undefined, attempt: 1 },
+      id: String(from + index),
+      type: "order.created",
+      key,
+      topic,
+      body: BODY,
+      contentType: "application/json",
+      orderingKey: undefined,
+      attempt: 1,
       headers: {
         "rowpost-id": `order.created:${key}`,
         "rowpost-type": "order.created",

@@ -63,8 +63,15 @@ function partsOf(at: Date): Readonly<Record<string, string>> {
   if (format === undefined) {
     format = new Intl.DateTimeFormat("en-GB", {
       ...(name === "local" ? {} : { timeZone: name }),
-      ...{ year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" },
-      ...{ fractionalSecondDigits: 3, hourCycle: "h23", timeZoneName: "longOffset" },
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+      fractionalSecondDigits: 3,
+      hourCycle: "h23",
+      timeZoneName: "longOffset",
     });
     dates.set(name, format);
   }

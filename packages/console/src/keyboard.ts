@@ -5,19 +5,17 @@ import { meta } from "./api/session.ts";
 import { keys } from "./settings.ts";
 
 const PAGE_KEYS: Readonly<Record<string, Page>> = {
-  ...{
-    o: "overview",
-    m: "messages",
-    f: "failures",
-    t: "topics",
-    r: "relays",
-    b: "operations",
-    u: "audit",
-    q: "queue",
-    c: "unconfirmed",
-    a: "alerts",
-    d: "doctor",
-  },
+  o: "overview",
+  m: "messages",
+  f: "failures",
+  t: "topics",
+  r: "relays",
+  b: "operations",
+  u: "audit",
+  q: "queue",
+  c: "unconfirmed",
+  a: "alerts",
+  d: "doctor",
 };
 
 /** How long the second key of `g o` may take. */

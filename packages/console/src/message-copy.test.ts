@@ -21,7 +21,10 @@ test("headers become lines and come back, without those that rowpost makes", () 
 test("what is different stands between what is the same on both sides", () => {
   expect(stretchOf("same", "same")).toBeUndefined();
   expect(stretchOf('{"price":1}', '{"price":25}')).toEqual({
-    ...{ front: '{"price":', removed: "1", added: "25", behind: "}" },
+    front: '{"price":',
+    removed: "1",
+    added: "25",
+    behind: "}",
   });
   expect(stretchOf("aa", "aaa")).toEqual({ front: "aa", removed: "", added: "a", behind: "" });
   expect(stretchOf("x😀y", "x😁y")).toEqual({ front: "x", removed: "😀", added: "😁", behind: "y" });

@@ -8,7 +8,12 @@ function formatOf(name: string): Intl.DateTimeFormat {
   if (known !== undefined) return known;
   const made = new Intl.DateTimeFormat("en-GB", {
     ...(name === "local" ? {} : { timeZone: name }),
-    ...{ year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
   });
   formats.set(name, made);
   return made;

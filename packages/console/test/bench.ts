@@ -53,7 +53,8 @@ export async function openFileApp(options: Partial<ConsoleOptions> = {}): Promis
   const place = await temporaryFile();
   const app = await openApp(browser, sqlite({ file: place.file }), options);
   return {
-    ...{ app, browser },
+    app,
+    browser,
     async close() {
       await app.close();
       await browser.close();
@@ -67,7 +68,8 @@ export async function openQueueApp(): Promise<FileApp & { readonly queue: Queue 
   const opened = await openFileApp();
   const queue = createQueue({ database: opened.app.database });
   return {
-    ...{ ...opened, queue },
+    ...opened,
+    queue,
     async close() {
       await queue.close();
       await opened.close();
@@ -103,7 +105,9 @@ export async function openApp(
 
   return {
     ...bench,
-    ...{ address, link, complaints },
+    address,
+    link,
+    complaints,
     openStranger: (path) => newPage(path, {}),
     async open(path, user = "admin", options = {}) {
       let storageState = sessions.get(user);

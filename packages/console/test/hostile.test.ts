@@ -30,7 +30,11 @@ async function fillQueue(): Promise<string> {
   await queue.createTopic({ topic: "orders", partitions: 1 });
   const group = "billing";
   const consumer = await queue.consume({
-    ...{ topic: "orders", group, logger: "silent", from: "start", retry: { maxAttempts: 1 } },
+    topic: "orders",
+    group,
+    logger: "silent",
+    from: "start",
+    retry: { maxAttempts: 1 },
     handler: () => {
       throw new Error(text);
     },

@@ -17,7 +17,10 @@ afterAll(() => close());
 /** Reads all that there is; the last one of each group of five is given up. */
 async function consumeAll(group: string): Promise<void> {
   const consumer = await queue.consume({
-    ...{ topic, group, logger: "silent", retry: { maxAttempts: 1 } },
+    topic,
+    group,
+    logger: "silent",
+    retry: { maxAttempts: 1 },
     handler: ({ body }) => {
       if (Number(body) % 5 === 4) throw new Error("no such customer");
     },

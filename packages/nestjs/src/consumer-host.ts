@@ -82,7 +82,8 @@ export class ConsumerHost {
       this.#running.set(
         name,
         await start({
-          ...{ inbox, logger: this.#logger },
+          inbox,
+          logger: this.#logger,
           handler: (message, context) => dispatch(name, byType, message, context),
         }),
       );

@@ -34,7 +34,9 @@ export function findHandlers(discovery: DiscoveryService): readonly MessageHandl
     if (seen.has(instance)) return [];
     seen.add(instance);
     return found.map(({ consumer, method, type }) => ({
-      ...{ consumer, type, where: `${name}.${String(method)}` },
+      consumer,
+      type,
+      where: `${name}.${String(method)}`,
       call: (message: DeliveredMessage, context: MessageContext<unknown>) =>
         instance[method]?.call(instance, message, context as HandlerContext<never, never>),
     }));

@@ -101,7 +101,11 @@ export function tellUnknown(
   const { type, key, consumer } = first;
   const kept = results.filter((result) => result.kept === true).length;
   logger.warn("confirmed messages are neither in the table nor in its archive", {
-    ...{ count: unknown.length, kept, type, key, consumer },
+    count: unknown.length,
+    kept,
+    type,
+    key,
+    consumer,
   });
 }
 

@@ -109,10 +109,22 @@ export function createConsole(options: ConsoleOptions): Console {
   if (first === undefined) throw new TypeError("createConsole: sources is empty");
   const { link, proxy, tokens = [], users = [] } = access ?? {};
   const parts: ConsoleParts = {
-    ...{ version: packageVersion(), sources, readOnly, metrics, alertChannels: options.alertChannels },
+    version: packageVersion(),
+    sources,
+    readOnly,
+    metrics,
+    alertChannels: options.alertChannels,
     access: createAccess({
-      ...{ users, tokens, proxy, link, authorize, isHttps, basePath, publicUrl },
-      ...{ store: first.operations, linkUser: osUser() },
+      users,
+      tokens,
+      proxy,
+      link,
+      authorize,
+      isHttps,
+      basePath,
+      publicUrl,
+      store: first.operations,
+      linkUser: osUser(),
     }),
   };
   const router = createRouter({
@@ -133,8 +145,13 @@ export function createConsole(options: ConsoleOptions): Console {
     logger,
   });
   const monitoring = createMonitoring({
-    ...{ sources, access: parts.access, metrics, version: parts.version, logger },
-    ...{ isReady: options.isReady ?? (() => true), isBehindProxy: publicUrl !== undefined },
+    sources,
+    access: parts.access,
+    metrics,
+    version: parts.version,
+    logger,
+    isReady: options.isReady ?? (() => true),
+    isBehindProxy: publicUrl !== undefined,
   });
   const files = createAppFiles(basePath, options.appFolder);
   const document = JSON.stringify(openApiDocument(parts.version));

@@ -82,7 +82,16 @@ export function createSource(
     return { status, estimate, firing, asOf };
   });
   return {
-    ...{ name, database, layout, reads, changes, operations, records, bulk, alerts, snapshot },
+    name,
+    database,
+    layout,
+    reads,
+    changes,
+    operations,
+    records,
+    bulk,
+    alerts,
+    snapshot,
     queue() {
       queue ??= createQueue({ database, producerGroup: "rowpost-console" });
       return queue;

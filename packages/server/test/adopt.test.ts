@@ -49,7 +49,9 @@ async function place(
   const file = join(tmpdir(), `rowpost-adopt-${randomUUID()}.json`);
   closers.push(() => rm(file, { force: true }));
   return {
-    ...{ url: made.url, file, sql },
+    url: made.url,
+    file,
+    sql,
     async adopt(table, ...args) {
       const { code, stderr, stdout } = await rowpostHere(["adopt", table, "--database", made.url, "--json", ...args]);
       expect(stderr).toBe("");
@@ -112,13 +114,28 @@ describeWithService("mariadb", "adopt", () => {
     ]);
     expect(JSON.parse(await readFile(at.file, "utf8"))).toMatchObject({
       columns: {
-        ...{ id: "id", messageType: "biz_type", messageKey: "biz_key", topic: "topic", messageBody: "message_body" },
-        ...{ state: "status", retryCount: "retry_count", nextRetryAt: "next_retry_time", failReason: "fail_reason" },
-        ...{ gmtCreate: "gmt_create", gmtModified: "gmt_modified", lastRetryAt: "last_exec_time" },
-        ...{ createdBy: "created_by", updatedBy: "updated_by", messageId: null, lockVersion: null, headers: null },
+        id: "id",
+        messageType: "biz_type",
+        messageKey: "biz_key",
+        topic: "topic",
+        messageBody: "message_body",
+        state: "status",
+        retryCount: "retry_count",
+        nextRetryAt: "next_retry_time",
+        failReason: "fail_reason",
+        gmtCreate: "gmt_create",
+        gmtModified: "gmt_modified",
+        lastRetryAt: "last_exec_time",
+        createdBy: "created_by",
+        updatedBy: "updated_by",
+        messageId: null,
+        lockVersion: null,
+        headers: null,
       },
       states: { pending: 0, sending: 1, sent: 2, failed: 3, consumed: 4, suspended: 5 },
-      ...{ clock: "server", fractionDigits: 0, failReasonLength: 512 },
+      clock: "server",
+      fractionDigits: 0,
+      failReasonLength: 512,
       limits: { type: 64, key: 128, topic: 255, bodyBytes: 65_535 },
     });
     expect(await relayed(at)).toEqual(["1"]);
@@ -141,18 +158,29 @@ describeWithService("mariadb", "adopt", () => {
     expect(json).toMatchObject({ questions: [], mustFix: [], advice: [] });
     expect(JSON.parse(await readFile(at.file, "utf8"))).toMatchObject({
       columns: {
-        ...{ id: "id", messageType: "message_type", messageKey: "message_key", topic: "topic", state: "state" },
-        ...{
-          messageBody: "message_body",
-          messageId: "message_id",
-          retryCount: "retry_count",
-          lockVersion: "lock_version",
-        },
-        ...{ nextRetryAt: "next_retry_at", lastRetryAt: "last_retry_time", failReason: "fail_reason" },
-        ...{ gmtCreate: "gmt_create", gmtModified: "gmt_modified", headers: null, orderingKey: null, createdBy: null },
+        id: "id",
+        messageType: "message_type",
+        messageKey: "message_key",
+        topic: "topic",
+        state: "state",
+        messageBody: "message_body",
+        messageId: "message_id",
+        retryCount: "retry_count",
+        lockVersion: "lock_version",
+        nextRetryAt: "next_retry_at",
+        lastRetryAt: "last_retry_time",
+        failReason: "fail_reason",
+        gmtCreate: "gmt_create",
+        gmtModified: "gmt_modified",
+        headers: null,
+        orderingKey: null,
+        createdBy: null,
       },
       states: { pending: "待发送", sending: "发送中", sent: "已发送", failed: "发送失败", consumed: "已消费" },
-      ...{ clock: "server", fractionDigits: 0, messageIdLength: 128, limits: { type: 64, key: 128, topic: 64 } },
+      clock: "server",
+      fractionDigits: 0,
+      messageIdLength: 128,
+      limits: { type: 64, key: 128, topic: 64 },
     });
     expect(await relayed(at)).toEqual(["1"]);
     const again = await at.adopt("message_table", ...states);
@@ -397,7 +425,8 @@ describe("adopt on sqlite", () => {
       layout: {
         columns: { id: "event_id", messageType: "kind", messageKey: "ref", topic: "channel", messageBody: "payload" },
         limits: { type: 40, key: 80, topic: 80 },
-        ...{ states: { pending: 0, sent: 2 }, clock: "utc" },
+        states: { pending: 0, sent: 2 },
+        clock: "utc",
       },
     });
     expect(await relayed(at)).toEqual(["42"]);

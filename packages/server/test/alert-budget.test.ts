@@ -34,8 +34,12 @@ const DEAD = 1_500;
  * it puts into a derived table once more, PostgreSQL walks the counters of all topics.
  */
 const MOST: Readonly<Record<string, number>> = {
-  ...{ countMessages: 6, firstMessage: 3, countRedeliveries: 2_004, pageRedeliveries: 3 },
-  ...{ readTopics: TOPICS.length * (PARTITIONS + 8), readGroups: 6 * PARTITIONS },
+  countMessages: 6,
+  firstMessage: 3,
+  countRedeliveries: 2_004,
+  pageRedeliveries: 3,
+  readTopics: TOPICS.length * (PARTITIONS + 8),
+  readGroups: 6 * PARTITIONS,
 };
 
 describeWithService(["mariadb", "postgres"], "a look at the queue", ({ name }) => {
@@ -82,8 +86,13 @@ describeWithService(["mariadb", "postgres"], "a look at the queue", ({ name }) =
     let nowMs = 0;
     const { "queue-dead": dead, "queue-lag": lag } = RULE_DEFAULTS;
     const evaluator = createEvaluator({
-      ...{ name: "main", database, layout: database.defaultLayout, logger: SILENT, channels: [] },
-      ...{ rules: { "queue-dead": dead, "queue-lag": lag }, metrics: createMetricsRegistry() },
+      name: "main",
+      database,
+      layout: database.defaultLayout,
+      logger: SILENT,
+      channels: [],
+      rules: { "queue-dead": dead, "queue-lag": lag },
+      metrics: createMetricsRegistry(),
       monotonicMs: () => nowMs,
     });
     for (let look = 0; look < 2; look += 1) {

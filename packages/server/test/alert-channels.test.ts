@@ -14,8 +14,15 @@ import { temporaryFile } from "./command.ts";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const ITEM: NoticeItem = {
-  ...{ rule: "failed", subject: "orders", severity: "critical", kind: "firing", since: "2026-11-24T03:00:00.000Z" },
-  ...{ forMs: 60_000, value: 7, peak: 7, facts: {} },
+  rule: "failed",
+  subject: "orders",
+  severity: "critical",
+  kind: "firing",
+  since: "2026-11-24T03:00:00.000Z",
+  forMs: 60_000,
+  value: 7,
+  peak: 7,
+  facts: {},
 };
 const NOTICE = { id: "alert_1", at: "2026-11-24T03:01:00.000Z", items: [ITEM] };
 

@@ -91,11 +91,16 @@ describeDatabases("killed", killed);
 
 describe("a channel that accepts and never answers", () => {
   const NOTICE: Notice = {
-    ...{ id: "alert_1", at: "2026-11-24T03:01:00.000Z", deliveries: { night: { tries: 0, nextMs: 0 } } },
+    id: "alert_1",
+    at: "2026-11-24T03:01:00.000Z",
+    deliveries: { night: { tries: 0, nextMs: 0 } },
     items: [
       {
         ...({ rule: "failed", subject: "orders", severity: "critical", kind: "firing", facts: {} } as const),
-        ...{ since: "2026-11-24T03:00:00.000Z", forMs: 60_000, value: 7, peak: 7 },
+        since: "2026-11-24T03:00:00.000Z",
+        forMs: 60_000,
+        value: 7,
+        peak: 7,
       },
     ],
   };
@@ -117,7 +122,9 @@ describe("a channel that accepts and never answers", () => {
     await putAlerts(database, { ...NO_ALERTS, notices: [{ ...NOTICE, deliveries }] });
     hook.answers("/night", "never");
     const alerts = startAlerts({
-      ...{ sources: [{ name: "main", database }], config: readAlertFile(path, {}), logger: SILENT },
+      sources: [{ name: "main", database }],
+      config: readAlertFile(path, {}),
+      logger: SILENT,
       // Held for longer than this test lasts.
       pace: { everyMs: 15_000, answerMs: 3_600_000 },
     });

@@ -51,7 +51,12 @@ function cases(create: () => Promise<AlertDatabase>): void {
       ...({ language: "en", from: "info" } as const),
     };
     only = createEvaluator({
-      ...{ name: "main", database, layout: database.defaultLayout, rules, logger: SILENT, monotonicMs },
+      name: "main",
+      database,
+      layout: database.defaultLayout,
+      rules,
+      logger: SILENT,
+      monotonicMs,
       metrics: createMetricsRegistry(),
       channels: [createChannel({ config, consoleUrl: undefined, secrets: [], monotonicMs })],
     });
@@ -77,7 +82,10 @@ function cases(create: () => Promise<AlertDatabase>): void {
   /** Reads all that there is; what fails once is dead. */
   async function consume(handler: () => unknown): Promise<void> {
     const consumer = await queue.consume({
-      ...{ topic: "orders", group: "billing", handler, logger: "silent" },
+      topic: "orders",
+      group: "billing",
+      handler,
+      logger: "silent",
       retry: { maxAttempts: 1 },
     });
     const isDone = async () => {

@@ -12,8 +12,14 @@ import { insertMessages, startRowpost, temporaryFile } from "./command.ts";
 /** Began a while ago, and was told to nobody: the first look tells it, if it still holds. */
 const BEGUN: Alert = {
   ...({ rule: "failed", subject: "orders", severity: "critical", phase: "firing", facts: {} } as const),
-  ...{ value: 2, peak: 2, sinceMs: 0, since: "2026-11-24T03:00:00.000Z", seenMs: 50_000, firedMs: 0 },
-  ...{ toldMs: null, toldSeverity: null },
+  value: 2,
+  peak: 2,
+  sinceMs: 0,
+  since: "2026-11-24T03:00:00.000Z",
+  seenMs: 50_000,
+  firedMs: 0,
+  toldMs: null,
+  toldSeverity: null,
 };
 
 describeWithService(["mariadb", "postgres"], "a relay with --alerts", ({ name }) => {
@@ -78,7 +84,11 @@ describeWithService(["mariadb", "postgres"], "a relay with --alerts", ({ name })
     const say = (text: string): void => void lines.push(text);
     let nowMs = 0;
     const evaluator = createEvaluator({
-      ...{ name: "main", database, layout: database.defaultLayout, channels: [], metrics: silentMetrics },
+      name: "main",
+      database,
+      layout: database.defaultLayout,
+      channels: [],
+      metrics: silentMetrics,
       rules: {
         "queue-lag": RULE_DEFAULTS["queue-lag"],
         schema: RULE_DEFAULTS.schema,

@@ -64,15 +64,13 @@ function cases(create: () => Promise<AlertDatabase>): void {
       ...({ language: "en", from: "info" } as const),
     };
     const made = createEvaluator({
-      ...{
-        name: "main",
-        database: of,
-        layout: of.defaultLayout,
-        rules: { failed },
-        logger: SILENT,
-        metrics,
-        monotonicMs,
-      },
+      name: "main",
+      database: of,
+      layout: of.defaultLayout,
+      rules: { failed },
+      logger: SILENT,
+      metrics,
+      monotonicMs,
       channels: [createChannel({ config, consoleUrl: undefined, secrets: [], monotonicMs })],
     });
     open.push(made);
@@ -94,7 +92,10 @@ function cases(create: () => Promise<AlertDatabase>): void {
     puts += 1;
     const outbox = createOutbox({ database });
     const messages = Array.from({ length: count }, (_, index) => ({
-      ...{ type: "t", key: `${puts}-${index}`, topic: "orders", body: {} },
+      type: "t",
+      key: `${puts}-${index}`,
+      topic: "orders",
+      body: {},
     }));
     await outbox.transaction((tx) => outbox.enqueue(tx, messages));
     await sql("UPDATE local_message SET state = 3");

@@ -161,7 +161,9 @@ describe("relay --http with a token", () => {
     for (const authorization of ["", "Bearer", `Bearer ${TOKEN}x`, `Basic ${TOKEN}`]) {
       const { status, headers } = await post(report, { headers: { authorization } });
       expect({ authorization, status, challenge: headers.get("www-authenticate") }).toEqual({
-        ...{ authorization, status: 401, challenge: "Bearer" },
+        authorization,
+        status: 401,
+        challenge: "Bearer",
       });
     }
     const expected: [unknown, number, RegExp][] = [

@@ -36,7 +36,11 @@ export function consoleQueueCases(create: () => Promise<{ readonly database: Dat
     const hasEnded = () =>
       queue.groups({ topic, group }).then(([one]) => one?.lag.count === 0 && one.waiting.count === 0);
     const consumer = await queue.consume({
-      ...{ topic, group, logger: "silent", from: "start", retry: { maxAttempts: 1 } },
+      topic,
+      group,
+      logger: "silent",
+      from: "start",
+      retry: { maxAttempts: 1 },
       handler: ({ body }) => {
         if (isBad(body)) throw new Error("no such customer");
       },

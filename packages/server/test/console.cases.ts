@@ -135,7 +135,9 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
         // A token that is wrong is nobody's, where anyone may come too.
         ...[expired, unknown].map((token) => ({ who: "(nobody)", token, status: 401, of: fresh })),
         ...[...ROLES, "admin" as const].map((role, index) => ({
-          ...{ who: `the ${role}`, token: bench.tokens[role], status: others[index] },
+          who: `the ${role}`,
+          token: bench.tokens[role],
+          status: others[index],
           of: index < ROLES.length ? bench.made : bench.readOnly,
         })),
         { who: "the limited", token: bench.tokens.limited, status: limitedStatus(name), of: bench.made },
@@ -304,7 +306,8 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
       const before = await stateOf(request.id);
       for (const headers of FOREIGN) {
         const { json, status } = await bench.ask(name, {
-          ...{ ...request, token: bench.tokens.admin },
+          ...request,
+          token: bench.tokens.admin,
           headers: { ...request.headers, ...headers },
         });
         expect([headers, status, json["type"]]).toEqual([headers, 403, "urn:rowpost:problem:cross-origin"]);
@@ -483,7 +486,10 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
       const [id = ""] = await bench.put("sent", 1);
       const token = bench.tokens.admin;
       const archived = await bench.ask("archive", {
-        ...{ params: { id }, token, body: reason, headers: { "if-match": await etagOf(bench, id) } },
+        params: { id },
+        token,
+        body: reason,
+        headers: { "if-match": await etagOf(bench, id) },
       });
       expect(archived.json).toMatchObject({ message: { id, archived: true } });
       const { json } = await bench.ask("lookup", { token, query: { word: id } });

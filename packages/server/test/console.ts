@@ -64,7 +64,9 @@ export async function openConsole(database: Database, options: Partial<ConsoleOp
     ],
   };
   const common = {
-    ...{ sources: [{ name: "main", database }], requestsPerSecond: 100_000, ...options },
+    sources: [{ name: "main", database }],
+    requestsPerSecond: 100_000,
+    ...options,
     access: { ...access, ...options.access },
   };
   const made = createConsole(common);
@@ -75,7 +77,11 @@ export async function openConsole(database: Database, options: Partial<ConsoleOp
   let puts = 0;
 
   return {
-    ...{ database, made, readOnly, tokens, sql },
+    database,
+    made,
+    readOnly,
+    tokens,
+    sql,
     another: () => createConsole(common),
     ask: (name, sent = {}, of = made) => ask(of, name, sent),
     async put(state, count, { reason, topic = "orders" } = {}) {

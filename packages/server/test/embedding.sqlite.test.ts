@@ -168,7 +168,9 @@ async function embedded(
 ): Promise<App & { readonly url: string; readonly origin: string; readonly token: string }> {
   const link = createOneTimeLink();
   const ops = createConsole({
-    ...{ sources: [{ name: "main", database }], basePath: "/ops", access: { link } },
+    sources: [{ name: "main", database }],
+    basePath: "/ops",
+    access: { link },
     ...options,
   });
   closers.push(() => ops.close());

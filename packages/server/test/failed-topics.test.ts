@@ -93,7 +93,10 @@ SELECT 't', ${key}, '${topic}', '{}', 3, ${dialect === "postgres" ? `CAST(${at} 
     const count = (value: number) => ({ state: "failed", count: { value, relation: "eq" } });
     const all = await seenBy(bench.tokens.reader);
     expect(all.topics).toEqual({
-      ...{ theirs: count(1_220), "theirs.later": count(5_000), "mine.a": count(400), "mine.b": count(3) },
+      theirs: count(1_220),
+      "theirs.later": count(5_000),
+      "mine.a": count(400),
+      "mine.b": count(3),
     });
     const limited = await seenBy(bench.tokens.limited);
     expect(limited.failed).toEqual([
@@ -133,8 +136,14 @@ SELECT 't', ${key}, '${topic}', '{}', 3, ${dialect === "postgres" ? `CAST(${at} 
   test("alerts judge each topic by itself, beside one with 5,000 and with 12,000", async () => {
     let nowMs = 0;
     const evaluator = createEvaluator({
-      ...{ name: "main", database, layout: database.defaultLayout, logger: SILENT, channels: [] },
-      ...{ rules: { failed: RULE_DEFAULTS.failed }, metrics: createMetricsRegistry(), monotonicMs: () => nowMs },
+      name: "main",
+      database,
+      layout: database.defaultLayout,
+      logger: SILENT,
+      channels: [],
+      rules: { failed: RULE_DEFAULTS.failed },
+      metrics: createMetricsRegistry(),
+      monotonicMs: () => nowMs,
     });
     const fires = async (): Promise<string[]> => {
       nowMs += 15_000;

@@ -30,7 +30,11 @@ export interface KnownRow {
 export function knownRow(id: number): KnownRow {
   const state = stateOf(id);
   return {
-    ...{ id, state, key: `k-${id}`, topic: `t${id % 20}`, orderingKey: `o${id % 1_000}` },
+    id,
+    state,
+    key: `k-${id}`,
+    topic: `t${id % 20}`,
+    orderingKey: `o${id % 1_000}`,
     type: TYPES[id % 3] ?? "",
     reason: state === "failed" ? `HTTP_503: host ${id % 7} is away` : undefined,
     createdMs: CREATED_FROM + id * STEP_MS,

@@ -43,7 +43,8 @@ async function printed(line: string, language: "en" | "zh", isTTY = true) {
   const code = await runCommandLine([...line.split(" "), "--database", place.url], {
     environment: { ROWPOST_LANG: language },
     stdout: {
-      ...{ isTTY, columns: 80 },
+      isTTY,
+      columns: 80,
       write(text) {
         stdout += text;
       },

@@ -187,7 +187,12 @@ describe("changing", () => {
     expect(await states()).toEqual({ 1: "sent", 2: "sent", 3: "sent" });
     expect((await on("retry --id 2")).stdout).toContain("not changed: 2 is sent");
     expect(await json("retry --resend --type order.created --key a-1")).toEqual({
-      ...{ kind: "resend", state: "done", changed: 1, left: 0, vanished: 0, conflicts: [] },
+      kind: "resend",
+      state: "done",
+      changed: 1,
+      left: 0,
+      vanished: 0,
+      conflicts: [],
     });
     expect(await states()).toEqual({ 1: "sent", 2: "pending", 3: "sent" });
   });
@@ -247,7 +252,10 @@ describe("changing", () => {
     const made = await copy("--new-key", "a-0~2", "--topic", "refunds", "--original", "suspend", ...changed);
     expect([made.code, made.stdout]).toEqual([0, "message 3 waits to be sent; 1 is suspended\n"]);
     expect(await json("show 3")).toMatchObject({
-      ...{ key: "a-0~2", topic: "refunds", state: "pending", body: '{"index":7}' },
+      key: "a-0~2",
+      topic: "refunds",
+      state: "pending",
+      body: '{"index":7}',
       headers: '{"rowpost-copy-of":"1","tenant":"acme","x":"1=2"}',
       changes: [{ action: "copied", copyOf: "1", reason: "wrong index" }],
     });
@@ -292,7 +300,10 @@ describe("changing", () => {
     expect(Object.keys(await states(" --archived"))).toEqual(["3", "4", "5"]);
     expect(await json("show 4")).toMatchObject({ id: "4", archived: true });
     expect(await json("archive --state failed --topic orders --delete --reason typo")).toMatchObject({
-      ...{ kind: "delete", state: "done", changed: 2, left: 0 },
+      kind: "delete",
+      state: "done",
+      changed: 2,
+      left: 0,
     });
     expect(await states()).toEqual({});
   });

@@ -86,7 +86,11 @@ describeUnlessMissing({ title: "the Prometheus rules", name: "promtool", missing
 });
 
 const failed = (scope: "message" | "destination" | "connection"): PublishResult => ({
-  ...{ status: "failed", scope, code: "HTTP_500", reason: "no", retriable: scope !== "message" },
+  status: "failed",
+  scope,
+  code: "HTTP_500",
+  reason: "no",
+  retriable: scope !== "message",
 });
 
 /** What the broker says of each topic; of others, that it has them. */
@@ -130,8 +134,13 @@ async function tellNobody(bench: ConsoleBench, metrics: ReturnType<typeof create
   const webhook = { name: "hook", type: "webhook", url, secret: undefined, keyword: undefined } as const;
   const config = { ...webhook, language: "en", from: "info" } as const;
   const evaluator = createEvaluator({
-    ...{ name: "main", database: bench.database, layout: bench.database.defaultLayout, rules: RULE_DEFAULTS },
-    ...{ logger: SILENT, metrics, monotonicMs },
+    name: "main",
+    database: bench.database,
+    layout: bench.database.defaultLayout,
+    rules: RULE_DEFAULTS,
+    logger: SILENT,
+    metrics,
+    monotonicMs,
     channels: [createChannel({ config, consoleUrl: undefined, secrets: [], monotonicMs })],
   });
   for (let turn = 0; turn < 8; turn += 1) {
@@ -153,7 +162,12 @@ async function served(server: Server): Promise<string> {
 async function relayAt(bench: ConsoleBench, metrics: ReturnType<typeof createMetricsRegistry>): Promise<string> {
   const { database } = bench;
   const relay = createRelay({
-    ...{ database, broker: brokerOf(bench), logger: "silent", metrics, heartbeatMs: 200, housekeepingMs: 100 },
+    database,
+    broker: brokerOf(bench),
+    logger: "silent",
+    metrics,
+    heartbeatMs: 200,
+    housekeepingMs: 100,
     retention: { onSent: "archive", keepMs: 1_000, archiveForMs: 1_000 },
   });
   await relay.start();
@@ -182,7 +196,10 @@ async function consumerAt({ database }: ConsoleBench): Promise<string> {
   await queue.createTopic({ topic: "orders", partitions: 1 });
   await queue.append([1, 2].map((number) => ({ topic: "orders", type: "order", key: String(number), body: number })));
   const consumer = await queue.consume({
-    ...{ topic: "orders", group: "points", logger: "silent", retry: { maxAttempts: 2, baseMs: 1, maxMs: 1 } },
+    topic: "orders",
+    group: "points",
+    logger: "silent",
+    retry: { maxAttempts: 2, baseMs: 1, maxMs: 1 },
     async handler({ key, type = "" }) {
       if (key === "1") throw new Error("no points");
       await inbox.handle(database, { message: { type, key: key ?? "" } }, async () => undefined);

@@ -303,7 +303,11 @@ function filters(): fc.Arbitrary<Filter> {
 function asQuery(filter: Filter, cursor: string | null): Readonly<Record<string, string>> {
   const { afterMs, beforeMs, budgetMs, limit, places, states, ...texts } = filter;
   const all = {
-    ...{ ...texts, state: states?.join(","), in: places.join(","), limit: String(limit), budgetMs: String(budgetMs) },
+    ...texts,
+    state: states?.join(","),
+    in: places.join(","),
+    limit: String(limit),
+    budgetMs: String(budgetMs),
     after: afterMs === undefined ? undefined : new Date(afterMs).toISOString(),
     before: beforeMs === undefined ? undefined : new Date(beforeMs).toISOString(),
     cursor: cursor ?? undefined,

@@ -32,7 +32,11 @@ test("messages are found by key, header and id, and shown", async () => {
   const shown = await queue("show", "orders", first);
   expect(shown.stdout).toContain('{"total":12}');
   expect(JSON.parse((await queue("show", "orders", first, "--json")).stdout)).toMatchObject({
-    ...{ id: first, key: "4711", body: { total: 12 }, attempts: [], groups: [] },
+    id: first,
+    key: "4711",
+    body: { total: 12 },
+    attempts: [],
+    groups: [],
   });
   expect(await queue("show", "orders", "17")).toMatchObject({
     code: 1,
@@ -101,7 +105,8 @@ test("what a group has passed without a record is told, with exit code 1", async
   const json = await queue("verify", "orders", "--group", "billing", "--json");
   expect(json.code).toBe(1);
   expect(JSON.parse(json.stdout)).toEqual({
-    ...{ topic: "orders", messages: 3 },
+    topic: "orders",
+    messages: 3,
     problems: [{ group: "billing", partition: 0, fromId: ids[1], toId: ids[1], messages: 1 }],
   });
   expect(await queue("verify", "orders", "--group", "none")).toMatchObject({ code: 1 });

@@ -30,7 +30,10 @@ describe("topics", () => {
     });
     expect((await queue("create", "orders")).stdout).toContain("was there already");
     expect(await json("alter", "orders", "--partitions", "4", "--retention", "ever")).toEqual({
-      ...{ topic: "orders", partitions: 4, keyedPartitions: 4, retentionMonths: null },
+      topic: "orders",
+      partitions: 4,
+      keyedPartitions: 4,
+      retentionMonths: null,
     });
     expect(await json("topics")).toMatchObject([{ topic: "orders", partitions: 4 }]);
     expect((await queue("topics")).stdout).toMatch(/^TOPIC +PARTITIONS[^\n]*\norders +4 +4 +ever\n$/);
@@ -79,7 +82,11 @@ describe("send and tail", () => {
       .map((line) => JSON.parse(line) as { readonly id: string; readonly body: unknown });
     expect(shown.map(({ body }) => body)).toEqual([{ total: 12 }, { n: 1 }, "二", 3, "plain"]);
     expect(shown[0]).toMatchObject({
-      ...{ topic: "orders", id: sent.ids[0], key: "4711", type: "order.created", orderingKey: "c1" },
+      topic: "orders",
+      id: sent.ids[0],
+      key: "4711",
+      type: "order.created",
+      orderingKey: "c1",
       headers: { a: "b=c" },
     });
     const [, second] = shown;
@@ -114,7 +121,10 @@ describe("groups", () => {
     const database = sqlite({ file: place.file });
     const queueHere = createQueue({ database });
     const consumer = await queueHere.consume({
-      ...{ topic: "orders", group: "billing", logger: "silent", retry: { maxAttempts: 1 } },
+      topic: "orders",
+      group: "billing",
+      logger: "silent",
+      retry: { maxAttempts: 1 },
       handler: ({ body }) => {
         if (body !== 3) throw new Error("no stock");
       },

@@ -80,7 +80,9 @@ describe("rowpost reconcile", () => {
       expect(code).toBe(3);
       expect(JSON.parse(stdout)).toMatchObject({
         list: [{ kind: "no-message", key: "=1+1" }, { key: 'a"b,c' }],
-        ...{ findings: 2, complete: true, counts: { "no-message": 2 } },
+        findings: 2,
+        complete: true,
+        counts: { "no-message": 2 },
       });
     }
     expect(JSON.parse((await run("--json", "--from", "3h")).stdout)).toMatchObject({ list: [], findings: 0 });

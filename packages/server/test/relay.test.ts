@@ -108,8 +108,10 @@ describe("on SQLite", () => {
     expect(code).toBe(3);
     const last: unknown = JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "");
     expect(last).toMatchObject({
-      ...{ msg: "what was due was tried, and messages wait for their next attempt", level: "warn" },
-      ...{ complete: true, left: { due: 0, backoff: 5 } },
+      msg: "what was due was tried, and messages wait for their next attempt",
+      level: "warn",
+      complete: true,
+      left: { due: 0, backoff: 5 },
     });
   });
 
@@ -121,7 +123,9 @@ describe("on SQLite", () => {
       ...["--backoff-base", "100ms", "--backoff-max", "100ms"],
     ]);
     expect({ code, taken: taken(), last: logMessages(stderr).at(-1) }).toEqual({
-      ...{ code: 0, taken: 5, last: "nothing is due any more" },
+      code: 0,
+      taken: 5,
+      last: "nothing is due any more",
     });
   });
 
@@ -133,7 +137,8 @@ describe("on SQLite", () => {
       ...["--backoff-base", "300d", "--backoff-max", "300d", "--time-limit", "1h"],
     ]);
     expect({ code, last: logMessages(stderr).at(-1) }).toEqual({
-      ...{ code: 3, last: "what was due was tried, and messages wait for their next attempt" },
+      code: 3,
+      last: "what was due was tried, and messages wait for their next attempt",
     });
   });
 

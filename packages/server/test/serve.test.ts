@@ -176,7 +176,11 @@ test("a port that is taken keeps the relay from starting", async () => {
 async function runBeside(database: Database, logger: Logger, beside: DaemonOptions["beside"]): Promise<unknown> {
   return await runRelay({
     relay: { database, broker: memory(), layout: database.defaultLayout, logger },
-    ...{ databaseLabel: "", brokerLabel: "", once: undefined, http: undefined, beside },
+    databaseLabel: "",
+    brokerLabel: "",
+    once: undefined,
+    http: undefined,
+    beside,
     confirm: { types: [], token: undefined, source: undefined },
   });
 }
@@ -216,7 +220,10 @@ test("wrong options are told before anything is opened", async () => {
   ] as const) {
     const { code, stderr, stdout } = await rowpostHere(["serve", "--database", url, ...args]);
     expect({ code, stdout, told: stderr.includes(words), lines: stderr.split("\n").length }, stderr).toEqual({
-      ...{ code: 2, stdout: "", told: true, lines: 2 },
+      code: 2,
+      stdout: "",
+      told: true,
+      lines: 2,
     });
   }
 });

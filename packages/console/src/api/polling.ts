@@ -65,11 +65,10 @@ export function usePolled<Answer>(
       },
       onProblem(problem) {
         setHeld((before) => ({
-          ...{ key, problem },
-          ...{
-            answer: before?.key === key ? before.answer : undefined,
-            at: before?.key === key ? before.at : undefined,
-          },
+          key,
+          problem,
+          answer: before?.key === key ? before.answer : undefined,
+          at: before?.key === key ? before.at : undefined,
         }));
         if (isPage) freshness.value = { asOf: freshness.value.asOf, problem };
       },

@@ -135,7 +135,8 @@ export function SilenceDialog({ about, again, close, rules, source }: SilenceDia
     await call("addSilence", {
       source,
       body: {
-        ...{ reason: fieldOf(form, "reason"), forMs },
+        reason: fieldOf(form, "reason"),
+        forMs,
         ...(chosen === undefined ? {} : { rule: chosen.rule }),
         ...(subject === "" ? {} : { subject }),
       },

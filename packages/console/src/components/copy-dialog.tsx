@@ -48,7 +48,9 @@ function Editing({ close, etag, message, source, stored }: CopyProps & { readonl
     const topic = fieldOf(form, "topic");
     const headers = fieldOf(form, "headers");
     const change: Change = {
-      ...{ reason: fieldOf(form, "reason"), key: fieldOf(form, "key"), original: originalOf(form) },
+      reason: fieldOf(form, "reason"),
+      key: fieldOf(form, "key"),
+      original: originalOf(form),
       ...(topic === message.topic ? {} : { topic }),
       ...(edited.value === stored.body ? {} : { body: edited.value }),
       ...(headers === lines?.trim() || lines === undefined ? {} : { headers: headersOf(headers) }),

@@ -27,7 +27,9 @@ export function AuditPage({ source }: PageProps) {
   const filter = { author: given("author"), action: given("action"), result: given("result") };
   const cursor = given("cursor");
   const query: QueryOf<"audit"> = {
-    ...{ author: filter.author, action: filter.action, cursor },
+    author: filter.author,
+    action: filter.action,
+    cursor,
     result: RESULTS.find((result) => result === filter.result),
   };
   const load = async (signal: AbortSignal) => (await call("audit", { source, query, signal })).answer;

@@ -34,7 +34,9 @@ export function EditDialog({ again, close, group, id, source, topic }: EditProps
           return typeof value === "string" ? value : "";
         };
         await call("queueEdit", {
-          ...{ source, topic, group },
+          source,
+          topic,
+          group,
           body: { id, body: text("body"), reason: text("reason").trim() },
         });
         again();

@@ -114,7 +114,9 @@ export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
     { signal }: PublishOptions,
   ): Promise<PublishResult[]> {
     const call = createCall<PlacedMessage>({
-      ...{ count: batch.length, scope, window },
+      count: batch.length,
+      scope,
+      window,
       carrier: ({ settle }) => ({
         hand(load) {
           const [item] = load.items;

@@ -6,8 +6,15 @@ import { routes } from "./routes.ts";
 
 function message(topic: string, key: string, orderingKey?: string): OutgoingMessage {
   return {
-    ...{ id: key, type: "t", key, topic, body: "{}", contentType: "application/json", headers: {}, orderingKey },
-    ...{ attempt: 1 },
+    id: key,
+    type: "t",
+    key,
+    topic,
+    body: "{}",
+    contentType: "application/json",
+    headers: {},
+    orderingKey,
+    attempt: 1,
   };
 }
 
@@ -174,7 +181,9 @@ describe("the whole", () => {
     });
     const poor = broker({ ordering: "none", reportsUnknownTopic: false });
     expect(routes({ a: broker({}) }, { otherwise: poor }).features).toEqual({
-      ...{ ordering: "none", reportsUnknownTopic: false, maxBodyBytes: undefined },
+      ordering: "none",
+      reportsUnknownTopic: false,
+      maxBodyBytes: undefined,
     });
   });
 

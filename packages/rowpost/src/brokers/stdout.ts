@@ -80,7 +80,9 @@ export function stdout(options: StdoutBrokerOptions = {}): Broker {
     features: () => ({ ordering: "key", reportsUnknownTopic: false, maxBodyBytes: undefined }),
     publish(batch, scope) {
       const call = createCall<Line>({
-        ...{ count: batch.length, scope, window },
+        count: batch.length,
+        scope,
+        window,
         carrier: (own) => ({
           hand: (load) => print(own, load),
           leave: () => failed("unknown", "TIMEOUT", "the output stream did not take the line before the deadline"),

@@ -207,7 +207,10 @@ export function workSettings<Raw, Tx>(
         ? Infinity
         : wholeNumber(`${what}: warnAfterMs`, options.warnAfterMs ?? 60_000, 1),
     drainTimeoutMs: wholeNumber(`${what}: drainTimeoutMs`, options.drainTimeoutMs ?? 30_000, 0),
-    ...{ consumer, logger, source: defaults.source ?? "", system: what.slice("consume".length).toLowerCase() },
+    consumer,
+    logger,
+    source: defaults.source ?? "",
+    system: what.slice("consume".length).toLowerCase(),
     reports: createHandlingReports({ consumer, logger, metrics, on: options.on }),
     clock: options.clock ?? systemClock,
     ...retrySettings(`${what}: retry`, retry, defaults.maxAttempts),

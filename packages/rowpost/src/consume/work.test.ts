@@ -17,7 +17,10 @@ test.each([
   const settings = workSettings(
     "a test",
     {
-      ...{ inbox: "none", logger: "silent", clock, retry: { maxAttempts: 2, baseMs: 0 } },
+      inbox: "none",
+      logger: "silent",
+      clock,
+      retry: { maxAttempts: 2, baseMs: 0 },
       handler: ({ key }) => {
         called.push(key);
         if (called.length < 4) throw Object.assign(new Error("away"), { cause: { code: "ECONNREFUSED" } });
@@ -27,7 +30,9 @@ test.each([
   );
   const work = createWork(settings);
   const handled = work.handle({
-    ...{ raw: undefined, stays, tell: () => undefined },
+    raw: undefined,
+    stays,
+    tell: () => undefined,
     read: () => deliveredMessage({ identity: { type: "t", key: "k" }, headers: {}, body: "" }),
   });
   for (let step = 1; step <= 10; step += 1) await clock.advance(1_000);
@@ -41,7 +46,9 @@ test("one in its last delivery has its pauses in a close as well, and the others
   const settings = workSettings(
     "a test",
     {
-      ...{ inbox: "none", logger: "silent", clock },
+      inbox: "none",
+      logger: "silent",
+      clock,
       handler: ({ key }) => {
         calls.push(key);
         if (calls.length < 4) throw new Error("not yet");
@@ -52,7 +59,9 @@ test("one in its last delivery has its pauses in a close as well, and the others
   const work = createWork({ ...settings, retryInMs: () => 1_000 });
   const handle = (key: string, isLast: boolean): Promise<string> =>
     work.handle({
-      ...{ raw: undefined, isLast, tell: () => undefined },
+      raw: undefined,
+      isLast,
+      tell: () => undefined,
       read: () => deliveredMessage({ identity: { type: "t", key }, headers: {}, body: "" }),
     });
   const verdicts = Promise.all([handle("last", true), handle("other", false)]);

@@ -98,7 +98,9 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     const look = (): void => {
       const runningMs = Math.round(clock.monotonicMs() - beganMs);
       logger.warn("a message is being handled for long; its place is taken and its key waits", {
-        ...{ consumer, ...about, runningMs },
+        consumer,
+        ...about,
+        runningMs,
       });
       timer = clock.setTimer(look, nextMs);
       nextMs *= 2;
@@ -143,7 +145,11 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
           if (!isAtFault && delivery.stays !== "never") {
             if (!tries.isHeld)
               logger.warn("a message cannot be handed to its handler and stays here, to be tried again", {
-                ...{ consumer, type, key, attempts, error },
+                consumer,
+                type,
+                key,
+                attempts,
+                error,
               });
             tries.isHeld = true;
             tries.hadItsTries = closing.signal.aborted;
@@ -163,7 +169,11 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
         }
         if (wasCalled) reports.failed({ ...tried(), error, isLast: false });
         logger.warn("a message was not handled and is tried again", {
-          ...{ consumer, type, key, attempts, error },
+          consumer,
+          type,
+          key,
+          attempts,
+          error,
         });
         const { signal } = delivery.isLast === true ? abandoned : closing;
         await clock.sleep(settings.retryInMs(attempts), signal);
@@ -249,7 +259,11 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
       await delivery.tell(verdict);
     } catch (error) {
       logger.warn("the broker did not take the answer to a message, which comes again", {
-        ...{ consumer, type, key, answer: verdict, error },
+        consumer,
+        type,
+        key,
+        answer: verdict,
+        error,
       });
     }
   }
@@ -298,7 +312,9 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
       return { drained: true };
     } catch {
       logger.warn("handlers did not end in time; what they have under way comes again", {
-        ...{ consumer, running: open.size, drainTimeoutMs: settings.drainTimeoutMs },
+        consumer,
+        running: open.size,
+        drainTimeoutMs: settings.drainTimeoutMs,
       });
       return { drained: false };
     } finally {

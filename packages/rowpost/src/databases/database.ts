@@ -126,7 +126,7 @@ export interface Doorbell<News = undefined> {
   subscribe(listener: (news?: News) => void): () => void;
 }
 
-/** An append that is committed: messages of the topic are there up to this id of their partition. */
+/** An append that is committed: a partition of the topic has its messages up to this id. */
 export interface AppendNews {
   readonly topic: string;
   readonly lastId: string;

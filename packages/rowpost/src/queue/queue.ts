@@ -48,7 +48,9 @@ export function createQueue(options: QueueOptions): Queue {
     topics,
     producer: { group: producerGroup ?? null, ip, port: port ?? null },
     doorbell: database.queue.doorbell,
-    ...{ metrics, timeoutMs: appendTimeoutMs, besideServer: database.dialect !== "sqlite" },
+    metrics,
+    timeoutMs: appendTimeoutMs,
+    besideServer: database.dialect !== "sqlite",
     transaction: (work) => database.transaction(work),
   });
 
@@ -71,14 +73,21 @@ export function createQueue(options: QueueOptions): Queue {
     const consumer = await startConsumer({
       store: store.consumption({ topic, group }, { lockWaitTimeoutMs }),
       ...observed(settings, metrics),
-      ...{ topics: store.topics, place: { ip, port: port ?? null }, lanes },
-      ...{ watch, transaction: share.transaction },
+      topics: store.topics,
+      place: { ip, port: port ?? null },
+      lanes,
+      watch,
+      transaction: share.transaction,
     });
     const stopping = new AbortController();
     if (settings.transactional) await share.join(partitions, settings, stopping.signal);
     void keepHouse(
       {
-        ...{ topic, clock: settings.clock, logger: settings.logger, store: retention, rewinding },
+        topic,
+        clock: settings.clock,
+        logger: settings.logger,
+        store: retention,
+        rewinding,
         prepareMonths: () => topics.prepareNow(topic),
         applyRetention: () => retain({ topic }),
         verify,

@@ -126,7 +126,10 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const parts = { freed, wakeUp, heartbeatDue, parking, flow, publisher, round, housekeeping, source, selfReport };
   const runner = createRelayRunner({ settings, reports, keeper, duty, window, ...parts });
   return {
-    ...{ ...runner, owner, counts: reports.counts, report: () => selfReport.now() },
+    ...runner,
+    owner,
+    counts: reports.counts,
+    report: () => selfReport.now(),
     left: () => store.housekeeping.left(),
     resetBackoff: (topic) => housekeeping.resetBackoff(topic),
   };

@@ -79,7 +79,9 @@ export function createSelfReport(options: SelfReportOptions): SelfReport {
     const { away } = gate;
     if (away === undefined) return { name, awayForMs: undefined, reason: undefined, topics: undefined };
     return {
-      ...{ name, awayForMs: Math.round(clock.monotonicMs() - away.sinceMs), reason: shortened(away.reason) },
+      name,
+      awayForMs: Math.round(clock.monotonicMs() - away.sinceMs),
+      reason: shortened(away.reason),
       topics: outlets.topicsOf(name)?.slice(0, MOST_NAMES),
     };
   }

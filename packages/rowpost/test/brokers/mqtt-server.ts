@@ -132,7 +132,10 @@ export async function subscribe(
   const kept =
     session === undefined ? {} : { clientId: session, clean: false, properties: { sessionExpiryInterval: 3600 } };
   const client = await connectAsync(`mqtt://${address}`, {
-    ...{ protocolVersion: 5, reconnectPeriod: 50, ...kept, ...login },
+    protocolVersion: 5,
+    reconnectPeriod: 50,
+    ...kept,
+    ...login,
   });
   client.on("error", () => undefined);
   client.on("message", (topic: string, body: Buffer, packet: IPublishPacket) => {

@@ -275,8 +275,15 @@ describe("options", () => {
     const url = "mqtts://a,b:1?prefix=shop/&clientId=me&inFlight=5&timeoutMs=900&maxBodyBytes=7&requireSubscribers";
     expect(mqttOptionsFromUrl(url, env)).toEqual({
       servers: "a,b:1",
-      ...{ prefix: "shop/", clientId: "me", maxInFlight: 5, ackTimeoutMs: 900, maxBodyBytes: 7 },
-      ...{ requireSubscribers: true, tls: true, user: "u", password: "p" },
+      prefix: "shop/",
+      clientId: "me",
+      maxInFlight: 5,
+      ackTimeoutMs: 900,
+      maxBodyBytes: 7,
+      requireSubscribers: true,
+      tls: true,
+      user: "u",
+      password: "p",
     });
   });
 

@@ -139,7 +139,10 @@ describeWithService("nats", "the NATS broker and its faults", () => {
   }, 60_000);
 
   defineFaults({
-    ...{ create, server: () => server, message, maxInFlight: 20 },
+    create,
+    server: () => server,
+    message,
+    maxInFlight: 20,
     async afterAbort() {
       const stored = (await admin.stored(STREAM)).map(({ headers }) => headers["rowpost-key"]);
       // What room is given back for may not go out any more.

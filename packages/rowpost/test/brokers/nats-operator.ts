@@ -9,8 +9,15 @@ type Pair = ReturnType<typeof nkeys.createUser>;
 const UNLIMITED = { subs: -1, data: -1, payload: -1 };
 const ACCOUNT_LIMITS = {
   ...UNLIMITED,
-  ...{ imports: -1, exports: -1, wildcards: true, conn: -1, leaf: -1 },
-  ...{ mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1 },
+  imports: -1,
+  exports: -1,
+  wildcards: true,
+  conn: -1,
+  leaf: -1,
+  mem_storage: -1,
+  disk_storage: -1,
+  streams: -1,
+  consumer: -1,
 };
 
 /** The server's configuration, and the text of the user's `.creds` file. */

@@ -156,8 +156,14 @@ const UPDATE_BROKER = 25;
 /** Takes writes away from a topic made by `createTopic`. */
 export async function makeReadOnly(server: ClassicAddress, topic: string): Promise<void> {
   await tell(server, MAKE_TOPIC, {
-    ...{ topic, defaultTopic: "TBW102", readQueueNums: String(QUEUES), writeQueueNums: String(QUEUES), perm: "4" },
-    ...{ topicFilterType: "SINGLE_TAG", topicSysFlag: "0", order: "false" },
+    topic,
+    defaultTopic: "TBW102",
+    readQueueNums: String(QUEUES),
+    writeQueueNums: String(QUEUES),
+    perm: "4",
+    topicFilterType: "SINGLE_TAG",
+    topicSysFlag: "0",
+    order: "false",
   });
 }
 
@@ -216,9 +222,17 @@ export async function createClassicReader(server: ClassicAddress, topics: readon
         {
           code: PULL_MESSAGE,
           fields: {
-            ...{ consumerGroup: group, topic, queueId: String(queue), queueOffset: String(offset) },
-            ...{ maxMsgNums: "64", sysFlag: String(SUBSCRIPTION), commitOffset: "0", suspendTimeoutMillis: "0" },
-            ...{ subscription: "*", subVersion: "0", expressionType: "TAG" },
+            consumerGroup: group,
+            topic,
+            queueId: String(queue),
+            queueOffset: String(offset),
+            maxMsgNums: "64",
+            sysFlag: String(SUBSCRIPTION),
+            commitOffset: "0",
+            suspendTimeoutMillis: "0",
+            subscription: "*",
+            subVersion: "0",
+            expressionType: "TAG",
           },
         },
         { timeoutMs: 5000, scope: lifetime },
@@ -274,7 +288,8 @@ function messageIn(bytes: Buffer): ConsumedMessage {
   );
   const own = new Set(["UNIQ_KEY", "TAGS", "KEYS", "__SHARDINGKEY", "CLUSTER", "MSG_REGION", "TRACE_ON", "PGROUP"]);
   return {
-    ...{ topic, body },
+    topic,
+    body,
     messageId: all.get("UNIQ_KEY") ?? "",
     tag: all.get("TAGS"),
     keys: all.get("KEYS")?.split(" ") ?? [],

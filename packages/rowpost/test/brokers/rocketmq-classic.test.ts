@@ -67,13 +67,11 @@ describeWithService(CLASSIC_SERVICES, "the classic RocketMQ broker", (service) =
     const topic = await newTopic("java");
     const sent: OutgoingMessage[] = [
       outgoing("订单 42\n|", {
-        ...{
-          topic,
-          type: "a|b\tc",
-          contentType: "text/plain",
-          body: "正文 ✓ \u0000\u0001\u0002",
-          orderingKey: "客户 7",
-        },
+        topic,
+        type: "a|b\tc",
+        contentType: "text/plain",
+        body: "正文 ✓ \u0000\u0001\u0002",
+        orderingKey: "客户 7",
         headers: {
           "rowpost-key": "订单 42\n|",
           note: "line one\r\nline two",
@@ -271,7 +269,9 @@ describeWithService("rocketmq", "RocketMQ's two protocols", (service) => {
     const classic = rocketmqClassic(optionsFor(server));
     const grpc = rocketmq({ endpoints: `127.0.0.1:${address.port}` });
     const message = outgoing("订单 42", {
-      ...{ topic, body: "正文", type: "a|b" },
+      topic,
+      body: "正文",
+      type: "a|b",
       headers: { "rowpost-key": "订单 42", note: "one\ntwo", nothing: "", tenant: "blue moon" },
     });
     const readers = [await createClassicReader(server, [topic]), await createOfficialReader(address, [topic])];

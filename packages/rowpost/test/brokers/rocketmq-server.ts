@@ -502,7 +502,8 @@ export async function startPrivateServer(): Promise<PrivateServer> {
     ROCKETMQ_SECRET_KEY: keys.secretKey,
   };
   const server: PrivateServer = {
-    ...{ port, keys },
+    port,
+    keys,
     endpoint: `127.0.0.1:${port}`,
     ...runBy(SCRIPT, folder, env),
   };

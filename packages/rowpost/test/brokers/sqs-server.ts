@@ -50,7 +50,8 @@ export async function startElasticmq(): Promise<PrivateElasticmq> {
   const server = { start: verb("start"), stop: verb("stop"), freeze: verb("freeze"), thaw: verb("thaw") };
   await server.start();
   return {
-    ...{ port, ...server },
+    port,
+    ...server,
     kill: () => killProcess(Number(readFileSync(join(folder, "pid"), "utf8"))),
     async remove() {
       await run(SCRIPT, ["reset"], { env });
@@ -87,8 +88,11 @@ export function createAdmin(endpoint: string): Admin {
     async take(name, waitSeconds = 0) {
       const { Messages = [] } = await client.send(
         new ReceiveMessageCommand({
-          ...{ QueueUrl: urlOf(name), MaxNumberOfMessages: 10, WaitTimeSeconds: waitSeconds },
-          ...{ MessageAttributeNames: ["All"], MessageSystemAttributeNames: ["All"] },
+          QueueUrl: urlOf(name),
+          MaxNumberOfMessages: 10,
+          WaitTimeSeconds: waitSeconds,
+          MessageAttributeNames: ["All"],
+          MessageSystemAttributeNames: ["All"],
         }),
       );
       if (Messages.length === 0) return [];

@@ -179,7 +179,9 @@ function defineConsumerCases(
       await measured.handle(database, { message: { type: "order.created", key: "again" } }, async () => undefined);
       await publish(["well", "late", "never", "again"].map(traced));
       const consumption = await consume({
-        ...{ inbox: measured, metrics, retry: { maxAttempts: 2, baseMs: 1, maxMs: 5 } },
+        inbox: measured,
+        metrics,
+        retry: { maxAttempts: 2, baseMs: 1, maxMs: 5 },
         unhandled: () => undefined,
         on: {
           handled({ message, attempt }) {

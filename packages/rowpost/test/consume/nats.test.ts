@@ -112,8 +112,12 @@ describeWithService("nats", "consume", ({ address }) => {
       options: Partial<NatsConsumeOptions> & Pick<NatsConsumeOptions, "handler">,
     ) {
       const consumption = await consumeNats({
-        ...{ inbox: await inbox(), connect: () => connect({ servers }), stream, durable: DURABLE },
-        ...{ logger: "silent", retry: { baseMs: 1, maxMs: 5 } },
+        inbox: await inbox(),
+        connect: () => connect({ servers }),
+        stream,
+        durable: DURABLE,
+        logger: "silent",
+        retry: { baseMs: 1, maxMs: 5 },
         ...options,
       });
       ends.push(() => consumption.close());
@@ -273,7 +277,8 @@ describeWithService("nats", "consume", ({ address }) => {
         const told: unknown[] = [];
         const called: string[] = [];
         const consumption = await consume(at, {
-          ...{ connect, drainTimeoutMs: 2_000 },
+          connect,
+          drainTimeoutMs: 2_000,
           logger: { ...silentLogger, error: (line, fields) => void (line === left && told.push(fields)) },
           handler: ({ key }) => {
             called.push(key);
@@ -325,7 +330,9 @@ describeWithService("nats", "consume", ({ address }) => {
       });
       const seen: string[] = [];
       await consume(at, {
-        ...{ concurrency: 1, prefetch: 3, handler: () => held },
+        concurrency: 1,
+        prefetch: 3,
+        handler: () => held,
         orderBy: ({ key }) => {
           seen.push(key);
           return key;
@@ -373,7 +380,10 @@ describeWithService("nats", "consume", ({ address }) => {
       const handled: string[] = [];
       let killing: Promise<void> | undefined;
       const consumption = await consumeNats({
-        ...{ inbox, stream: at.stream, durable: DURABLE, logger: "silent" },
+        inbox,
+        stream: at.stream,
+        durable: DURABLE,
+        logger: "silent",
         connect: () => connect({ servers: server.address, reconnectTimeWait: 50, ...options }),
         handler: async ({ key }) => {
           handled.push(key);

@@ -87,7 +87,9 @@ describeWithService("rabbitmq", "the delivery limit", ({ address }) => {
       told.push({ line, fields });
     };
     const consumption = await consumeRabbitmq({
-      ...{ inbox: "none", queue, connect: () => connect(address) },
+      inbox: "none",
+      queue,
+      connect: () => connect(address),
       logger: { ...silentLogger, warn: tell, error: tell },
       retry: { maxAttempts: 2, baseMs: 1, maxMs: 1 },
       ...options,
@@ -125,7 +127,8 @@ describeWithService("rabbitmq", "the delivery limit", ({ address }) => {
     const handled: string[] = [];
     let calls = 0;
     const { lines } = await consume(queue, {
-      ...{ concurrency: 1, retry: { maxAttempts: 1, maxMs: 3_600_000 } },
+      concurrency: 1,
+      retry: { maxAttempts: 1, maxMs: 3_600_000 },
       handler({ key }) {
         if (key === "bad") calls += 1;
         if (key === "bad" && calls === 1) throw new Error("not yet");
@@ -142,7 +145,9 @@ describeWithService("rabbitmq", "the delivery limit", ({ address }) => {
     await returned(queue, 1, 3);
     let calls = 0;
     const { consumption, lines, told } = await consume(queue, {
-      ...{ deliveryLimit: 3, deadLetterExchange: true, retry: { maxAttempts: 1, maxMs: 3_600_000 } },
+      deliveryLimit: 3,
+      deadLetterExchange: true,
+      retry: { maxAttempts: 1, maxMs: 3_600_000 },
       handler() {
         calls += 1;
         throw new Error("never");
@@ -163,7 +168,8 @@ describeWithService("rabbitmq", "the delivery limit", ({ address }) => {
     const begun = gate();
     let opened: ChannelModel | undefined;
     const { lines } = await consume(queue, {
-      ...{ deliveryLimit: 3, deadLetterExchange: true },
+      deliveryLimit: 3,
+      deadLetterExchange: true,
       connect: async () => (opened = await connect(address)),
       handler() {
         begun.open();
@@ -216,7 +222,8 @@ describeWithService("rabbitmq", "the delivery limit", ({ address }) => {
     const begun: string[] = [];
     const gates = new Map(often.map((key) => [key, gate()]));
     const { told } = await consume(queue, {
-      ...{ deliveryLimit: 4, deadLetterExchange: true },
+      deliveryLimit: 4,
+      deadLetterExchange: true,
       async handler({ key }) {
         begun.push(key);
         await gates.get(key)?.opened;

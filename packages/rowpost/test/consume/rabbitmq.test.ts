@@ -77,7 +77,9 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       const lost: string[] = [];
       const refused: unknown[] = [];
       const consumption = await consumeRabbitmq({
-        ...{ inbox, queue, connect: () => connect(url) },
+        inbox,
+        queue,
+        connect: () => connect(url),
         logger: {
           ...silentLogger,
           warn: (line, fields) => void (line.startsWith("a consumer lost") ? lost.push(line) : refused.push(fields)),
@@ -106,7 +108,10 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       const lost: string[] = [];
       let opened = 0;
       const consumption = await consumeRabbitmq({
-        ...{ inbox, queue, clock, handler: () => undefined },
+        inbox,
+        queue,
+        clock,
+        handler: () => undefined,
         logger: { ...silentLogger, warn: (line) => void lost.push(line) },
         connect: async () => {
           opened += 1;
@@ -128,7 +133,10 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       let opened = 0;
       const closed: number[] = [];
       const consumption = await consumeRabbitmq({
-        ...{ inbox, queue, logger: "silent", handler: () => undefined },
+        inbox,
+        queue,
+        logger: "silent",
+        handler: () => undefined,
         connect: async () => {
           opened += 1;
           const number = opened;
@@ -150,7 +158,10 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       proxy.mute();
       const closed: string[] = [];
       const opening = consumeRabbitmq({
-        ...{ inbox, queue, connectTimeoutMs: 200, handler: () => undefined },
+        inbox,
+        queue,
+        connectTimeoutMs: 200,
+        handler: () => undefined,
         connect: async () => {
           const connection = await connect(url);
           connection.on("close", () => closed.push("closed"));
@@ -167,7 +178,9 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       const handled: string[] = [];
       const lost: string[] = [];
       const consumption = await consumeRabbitmq({
-        ...{ inbox, queue, connect: () => connect(address) },
+        inbox,
+        queue,
+        connect: () => connect(address),
         logger: { ...silentLogger, error: (line) => void lost.push(line) },
         handler: ({ key }) => handled.push(key),
       });
@@ -185,7 +198,11 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       await publish(queue, ["a"]);
       queues.channel.sendToQueue(queue, Buffer.from("who am I"));
       const consumption = await consumeRabbitmq({
-        ...{ inbox, queue, connect: () => connect(address), unhandled: "dead-letter", logger: "silent" },
+        inbox,
+        queue,
+        connect: () => connect(address),
+        unhandled: "dead-letter",
+        logger: "silent",
         retry: { maxAttempts: 2, baseMs: 1 },
         handler: () => {
           throw new Error("never");
@@ -205,7 +222,10 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       let isAway = true;
       let tries = 0;
       const consumption = await consumeRabbitmq({
-        ...{ inbox: "none", queue, connect: () => connect(address), retry: { maxAttempts: 2, baseMs: 1, maxMs: 1 } },
+        inbox: "none",
+        queue,
+        connect: () => connect(address),
+        retry: { maxAttempts: 2, baseMs: 1, maxMs: 1 },
         logger: { ...silentLogger, warn: (line) => void lines.push(line), error: (line) => void lines.push(line) },
         async transaction(work) {
           tries += 1;
@@ -238,7 +258,11 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       });
       const seen: string[] = [];
       const consumption = await consumeRabbitmq({
-        ...{ inbox, queue, connect: () => connect(address), concurrency: 1, prefetch: 3 },
+        inbox,
+        queue,
+        connect: () => connect(address),
+        concurrency: 1,
+        prefetch: 3,
         orderBy: (message) => {
           seen.push(message.key);
           return message.key;

@@ -36,7 +36,10 @@ async function makePlace(url: string): Promise<RedisPlace> {
     },
     consume: (options) =>
       consumeRedis({
-        ...{ client: admin, streams: [topic], group: GROUP, claimAfterMs: CLAIM_AFTER_MS },
+        client: admin,
+        streams: [topic],
+        group: GROUP,
+        claimAfterMs: CLAIM_AFTER_MS,
         ...options,
       } as never),
     async left() {
@@ -86,8 +89,13 @@ describeWithService("redis", "consume", ({ address }) => {
       const inbox = createInbox({ database, consumer: "points" });
       await inbox.migrate();
       const consumption = await consumeRedis({
-        ...{ inbox, client: admin, streams: [topic], group: GROUP, claimAfterMs: CLAIM_AFTER_MS },
-        ...{ logger: "silent", retry: { baseMs: 1, maxMs: 5 } },
+        inbox,
+        client: admin,
+        streams: [topic],
+        group: GROUP,
+        claimAfterMs: CLAIM_AFTER_MS,
+        logger: "silent",
+        retry: { baseMs: 1, maxMs: 5 },
         ...options,
       });
       ends.push(() => consumption.close());
@@ -121,7 +129,9 @@ describeWithService("redis", "consume", ({ address }) => {
       await publish(at, ["a", "b", "c"]);
       const hour = 3_600_000;
       const first = await consume(at, {
-        ...{ concurrency: 1, claimAfterMs: hour, retry: { maxAttempts: Number.POSITIVE_INFINITY, maxMs: hour } },
+        concurrency: 1,
+        claimAfterMs: hour,
+        retry: { maxAttempts: Number.POSITIVE_INFINITY, maxMs: hour },
         handler: () => {
           throw new Error("not yet");
         },
@@ -167,7 +177,8 @@ describeWithService("redis", "consume", ({ address }) => {
       const began: string[] = [];
       const held = gate();
       await consume(at, {
-        ...{ concurrency: 1, prefetch: 1 },
+        concurrency: 1,
+        prefetch: 1,
         handler: async ({ key }) => {
           began.push(key);
           if (key === "b1") await held.opened;
@@ -239,7 +250,8 @@ describeWithService("redis", "consume", ({ address }) => {
         release = resolve;
       });
       await consume(at, {
-        ...{ client, claimAfterMs: 60_000 },
+        client,
+        claimAfterMs: 60_000,
         logger: { ...silentLogger, warn: (line) => void lines.push(line) },
         handler: async ({ key }) => {
           await held;

@@ -99,8 +99,14 @@ type Options = Partial<RocketmqConsumeOptions> & Pick<RocketmqConsumeOptions, "h
 
 async function consume({ group, server, topic }: Place, options: Options): Promise<Consumption> {
   const consumption = await consumeRocketmq({
-    ...{ endpoints: `127.0.0.1:${server.port}`, ...server.keys, group, topics: [topic], inbox },
-    ...{ invisibleMs: INVISIBLE_MS, retry: { baseMs: 1, maxMs: 5 }, logger: "silent" },
+    endpoints: `127.0.0.1:${server.port}`,
+    ...server.keys,
+    group,
+    topics: [topic],
+    inbox,
+    invisibleMs: INVISIBLE_MS,
+    retry: { baseMs: 1, maxMs: 5 },
+    logger: "silent",
     ...options,
   });
   ends.push(() => consumption.close());
@@ -389,8 +395,12 @@ describeWithService("rocketmq", "consume", ({ address }) => {
     const messages = keyed(6, 90);
     await publish(place, messages);
     const argument = {
-      ...{ kind: "rocketmq", endpoints: `127.0.0.1:${server.port}`, group: place.group, topic: place.topic },
-      ...{ databaseUrl: made.url, invisibleMs: INVISIBLE_MS },
+      kind: "rocketmq",
+      endpoints: `127.0.0.1:${server.port}`,
+      group: place.group,
+      topic: place.topic,
+      databaseUrl: made.url,
+      invisibleMs: INVISIBLE_MS,
     };
     for (const handles of [15, 20, Number.POSITIVE_INFINITY]) {
       const child = fork(PROGRAM, [JSON.stringify(argument)], { execArgv: [] });

@@ -325,7 +325,10 @@ test("a handler that does not end is told now and then, with the message, and co
     release = resolve;
   });
   const webhooks = receiver({
-    ...{ clock, secret: false, warnAfterMs: 1_000, handler: () => held },
+    clock,
+    secret: false,
+    warnAfterMs: 1_000,
+    handler: () => held,
     logger: { ...silentLogger, warn: (_line, fields) => void told.push(fields) },
   });
   const headers = { "rowpost-type": "order.paid", "rowpost-key": "4711" };

@@ -44,7 +44,9 @@ export async function createGrantedDatabase(service: DatabaseServiceName): Promi
   }
 
   return {
-    ...{ engine, owner, sql },
+    engine,
+    owner,
+    sql,
     async user(role, rights) {
       const name = `${server.name.slice(-8)}_${role}`.replace(/^/, "u");
       await sql(

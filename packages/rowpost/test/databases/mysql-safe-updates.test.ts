@@ -44,8 +44,13 @@ describeWithService(["mariadb", "mysql9"], "with sql_safe_updates", ({ name }) =
     await queue.createTopic({ topic: "orders", partitions: 3 });
     let isBroken = true;
     const consumer = await queue.consume({
-      ...{ topic: "orders", group: "billing", from: "start", transactional: true, logger: "silent" },
-      ...{ onFailed: "block", retry: { maxAttempts: 2, baseMs: 1, maxMs: 1 } },
+      topic: "orders",
+      group: "billing",
+      from: "start",
+      transactional: true,
+      logger: "silent",
+      onFailed: "block",
+      retry: { maxAttempts: 2, baseMs: 1, maxMs: 1 },
       handler: ({ body }) => {
         if (isBroken && Number(body) % 2 === 1) throw new Error("no stock");
       },

@@ -115,7 +115,9 @@ describeWithService("pgbouncer", "in session mode", () => {
     const data = await mkdtemp(path.join(tmpdir(), "rowpost-test-pgbouncer-"));
     const env = {
       ...process.env,
-      ...{ PGBOUNCER_PORT: `${port}`, PGBOUNCER_DATA: data, PGBOUNCER_POOL_MODE: "session" },
+      PGBOUNCER_PORT: `${port}`,
+      PGBOUNCER_DATA: data,
+      PGBOUNCER_POOL_MODE: "session",
     };
     run = (verb) => promisify(execFile)(script, [verb], { env, timeout: 60_000 });
     await run("start");

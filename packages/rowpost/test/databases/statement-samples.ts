@@ -159,7 +159,8 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     ...transitions.flatMap((transition) =>
       [false, true].map((skipLocked) =>
         housekeeping.applyTimed({
-          ...{ transition, skipLocked },
+          transition,
+          skipLocked,
           decisions: rows.map((row) => ({ ...row, transition, failReason: null, nextRetryInMs: null })),
         }),
       ),
@@ -209,8 +210,15 @@ function byHandSamples({ table }: DialectStatements, ids: readonly string[]): St
   return [
     byHand.lockRows(table, ids),
     byHand.recordChange(table, {
-      ...{ author: "somebody", reason: "a reason", action: "retry", changed: 2, ids, details: undefined },
-      ...{ via: "cli", result: "done", beforeImage: "[]" },
+      author: "somebody",
+      reason: "a reason",
+      action: "retry",
+      changed: 2,
+      ids,
+      details: undefined,
+      via: "cli",
+      result: "done",
+      beforeImage: "[]",
     }),
     byHand.lockSuspension(table, rule),
     byHand.deleteSuspension(table, rule),

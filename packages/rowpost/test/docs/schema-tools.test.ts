@@ -143,7 +143,8 @@ describeWithService(["mariadb", "mysql9", "postgres"], "a real push beside rowpo
     const { EntitySchema } = await import("@mikro-orm/core");
     const { MikroORM } = name === "postgres" ? await import("@mikro-orm/postgresql") : await import("@mikro-orm/mysql");
     const order = new EntitySchema<{ id: number }>({
-      ...{ name: "shop_order", tableName: "shop_order" },
+      name: "shop_order",
+      tableName: "shop_order",
       properties: { id: { type: "integer", primary: true, autoincrement: false } },
     });
     const push = async (options: { skipTables?: RegExp[]; safe?: boolean }) => {

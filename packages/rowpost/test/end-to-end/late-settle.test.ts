@@ -22,7 +22,11 @@ import { createSeedPlace, type SeedPlace } from "./seed-place.ts";
 const layout = tLocalMessageLayout;
 const { pending, sending, sent } = layout.states;
 const FAILED_ONCE: PublishResult = {
-  ...{ status: "failed", scope: "message", retriable: true, code: "BUSY", reason: "not now" },
+  status: "failed",
+  scope: "message",
+  retriable: true,
+  code: "BUSY",
+  reason: "not now",
   retryAfterMs: 0,
 };
 /** The statement that records anything but a receipt. */

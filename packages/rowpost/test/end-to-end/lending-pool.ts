@@ -31,8 +31,15 @@ export function createLendingPool({ address, onStatement, begin }: LendingPoolOp
   function lend(callback: (error: unknown, connection: unknown) => void): void {
     const { hostname, port, username, pathname } = new URL(address());
     const options: ConnectionOptions = {
-      ...{ host: hostname, port: Number(port), user: username, database: pathname.slice(1), charset: "utf8mb4" },
-      ...{ supportBigNumbers: true, bigNumberStrings: true, dateStrings: true, jsonStrings: true },
+      host: hostname,
+      port: Number(port),
+      user: username,
+      database: pathname.slice(1),
+      charset: "utf8mb4",
+      supportBigNumbers: true,
+      bigNumberStrings: true,
+      dateStrings: true,
+      jsonStrings: true,
       flags: ["FOUND_ROWS"],
     };
     const connection = createConnection(options);

@@ -131,7 +131,8 @@ export function defineSeedTableCases(service: DatabaseServiceName): void {
         await place.insert([
           ...poisoned,
           ...Array.from({ length: BAD }, (_, index) => ({
-            ...{ key: mine(`bad ${index}`), topic: nowhere },
+            key: mine(`bad ${index}`),
+            topic: nowhere,
             ...(index % 2 === 0 ? { type: PATIENT.name } : {}),
           })),
           ...Array.from({ length: GOOD }, (_, index) => ({ key: mine(`good ${index}`), topic: topics.orders })),

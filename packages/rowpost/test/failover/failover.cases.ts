@@ -63,8 +63,16 @@ export function defineFailoverCases(kind: PairKind): void {
 
   function relayOn(address: string, broker: ReturnType<typeof memory>, more: Partial<RelayOptions> = {}): Relay {
     const relay = createRelay({
-      ...{ database: pairs.open(address), broker, leaseMs: LEASE_MS, publishTimeoutMs: 5_000, heartbeatMs: 500 },
-      ...{ batchSize: BATCH, windowSize: BATCH, drainTimeoutMs: 2_000, logger: "silent", ...more },
+      database: pairs.open(address),
+      broker,
+      leaseMs: LEASE_MS,
+      publishTimeoutMs: 5_000,
+      heartbeatMs: 500,
+      batchSize: BATCH,
+      windowSize: BATCH,
+      drainTimeoutMs: 2_000,
+      logger: "silent",
+      ...more,
     });
     relays.push(relay);
     return relay;
@@ -380,7 +388,10 @@ export function defineFailoverCases(kind: PairKind): void {
       goOn = resolve;
     });
     const consumer = await queue.consume({
-      ...{ topic: "orders", group: "billing", leaseMs: LEASE_MS, logger: "silent" },
+      topic: "orders",
+      group: "billing",
+      leaseMs: LEASE_MS,
+      logger: "silent",
       // What is lost is read and under way when the primary dies; it is finished on the new one.
       async handler({ key, id }) {
         handled.set(String(key), id);

@@ -65,7 +65,9 @@ async function startPair(from: string, words: Words): Promise<Pair> {
   const [primary, replica] = await Promise.all([
     words.start({ from, port, settings: [...words.settings, "--server-id=1"] }),
     words.start({
-      ...{ from, port, host: "127.0.0.2" },
+      from,
+      port,
+      host: "127.0.0.2",
       settings: [...words.settings, ...words.replicaSettings, "--server-id=2", "--read-only"],
     }),
   ]);
@@ -77,7 +79,8 @@ async function startPair(from: string, words: Words): Promise<Pair> {
   }
 
   return {
-    ...{ primary, replica },
+    primary,
+    replica,
     async waitForReplica() {
       await primary.sql(`SET GLOBAL ${words.semiSync}_wait_point = AFTER_SYNC`);
       await primary.sql(`SET GLOBAL ${words.semiSync}_enabled = ON`);

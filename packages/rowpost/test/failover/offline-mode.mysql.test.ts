@@ -40,7 +40,12 @@ describeWithPrograms(mysqlPrograms, "offline_mode", () => {
     let heartbeats = 0;
     const broker = memory();
     const relay = createRelay({
-      ...{ database: old, broker, leaseMs: 2_000, heartbeatMs: 500, publishTimeoutMs: 1_000, drainTimeoutMs: 2_000 },
+      database: old,
+      broker,
+      leaseMs: 2_000,
+      heartbeatMs: 500,
+      publishTimeoutMs: 1_000,
+      drainTimeoutMs: 2_000,
       logger: { debug: () => {}, info: () => {}, warn: note, error: note },
       async onFaultPoint(reached) {
         if (reached === "heartbeat") heartbeats += 1;

@@ -14,7 +14,10 @@ export async function startPostgresPair(from: string): Promise<Pair> {
   // Of the same data folder, which the primary has been started on for the first time: all that it
   // has written since comes over the connection.
   const replica = await startOwnPostgres({
-    ...{ from, port, host: "127.0.0.2", settings },
+    from,
+    port,
+    host: "127.0.0.2",
+    settings,
     async prepare(data) {
       const where = `primary_conninfo = 'host=127.0.0.1 port=${port} user=postgres'\n`;
       await writeFile(join(data, "postgresql.auto.conf"), where);
@@ -24,7 +27,8 @@ export async function startPostgresPair(from: string): Promise<Pair> {
   await makeShop(primary);
 
   return {
-    ...{ primary, replica },
+    primary,
+    replica,
     async waitForReplica() {
       await primary.sql("ALTER SYSTEM SET synchronous_commit = remote_apply");
       await primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");

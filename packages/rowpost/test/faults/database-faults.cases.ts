@@ -105,7 +105,10 @@ export function defineDatabaseFaultCases(service: "mariadb" | "postgres"): void 
   it("a relay that loses its lease session publishes nothing before it has another one (rule: session-lock)", async () => {
     const broker = memory();
     const made = createRelay({
-      ...{ database: through, broker, leaseMs: 20_000, publishTimeoutMs: 1_000 },
+      database: through,
+      broker,
+      leaseMs: 20_000,
+      publishTimeoutMs: 1_000,
       onFaultPoint: async (reached) => {
         if (reached === "beforeSettle") settling();
         if (reached === "heartbeat" && isCut) heartbeat();

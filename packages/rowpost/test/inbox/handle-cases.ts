@@ -55,7 +55,11 @@ export function defineInboxHandleCases(
           return { points: 7 };
         });
         expect(first).toEqual({
-          ...{ outcome: "handled", consumer: "points", type: "order.paid", key, attempt: 2 },
+          outcome: "handled",
+          consumer: "points",
+          type: "order.paid",
+          key,
+          attempt: 2,
           result: { points: 7 },
         });
         expect(await place().keys(), "not before the commit").not.toContain(key);

@@ -58,8 +58,13 @@ describeOnEach("inbox", (make) => {
     expect(second).toMatchObject({ outcome: "duplicate", attempt: 4, handledBy: "host-a" });
     expect(await rows()).toEqual([
       {
-        ...{ consumer: "points", message_type: "order.paid", message_key: "1", topic: "orders" },
-        ...{ message_id: "orders-0@7", attempt: 3, handled_by: "host-a" },
+        consumer: "points",
+        message_type: "order.paid",
+        message_key: "1",
+        topic: "orders",
+        message_id: "orders-0@7",
+        attempt: 3,
+        handled_by: "host-a",
       },
     ]);
     expect(await effects()).toEqual(["1"]);

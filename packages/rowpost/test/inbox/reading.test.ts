@@ -57,7 +57,9 @@ function messagesFor(topic: string): OutgoingMessage[] {
 
 const identities = (topic?: string): ReceivedMessage[] =>
   IDENTITIES.map(([type, key], index) => ({
-    ...{ type, key, attempt: index + 1 },
+    type,
+    key,
+    attempt: index + 1,
     ...(topic === undefined ? {} : { topic }),
   }));
 
@@ -231,7 +233,10 @@ describeOnEach("identities in the queue", (make) => {
     ]);
     const received: unknown[] = [];
     const consumer = await queue.consume({
-      ...{ topic: "orders", group: "g", logger: "silent", retry: { maxAttempts: 1 } },
+      topic: "orders",
+      group: "g",
+      logger: "silent",
+      retry: { maxAttempts: 1 },
       handler: (message) => {
         try {
           received.push(fromQueue(message));

@@ -121,7 +121,9 @@ function endpointCases(scene: Scene): void {
       const neighbors = await createNeighbors(kind);
       neighbors.set("hung", "hang");
       const { relay } = relayOn(scene, neighbors, {
-        ...{ clock: systemClock, publishTimeoutMs: 200, retry: { baseMs: 1, factor: 1, maxMs: 1, maxAttempts: 1_000 } },
+        clock: systemClock,
+        publishTimeoutMs: 200,
+        retry: { baseMs: 1, factor: 1, maxMs: 1, maxAttempts: 1_000 },
       });
       let away = 0;
       relay.on("brokerAway", () => {
@@ -338,7 +340,8 @@ function bytesCases(scene: Scene): void {
   /** JSON texts of 4 MiB, made by the server. */
   async function insertLarge(): Promise<void> {
     const filler = {
-      ...{ mariadb: `REPEAT('x', ${BODY_BYTES - 2})`, postgres: `repeat('x', ${BODY_BYTES - 2})` },
+      mariadb: `REPEAT('x', ${BODY_BYTES - 2})`,
+      postgres: `repeat('x', ${BODY_BYTES - 2})`,
       sqlite: `replace(hex(zeroblob(${BODY_BYTES - 2})), '00', 'x')`,
     }[service as "mariadb" | "postgres" | "sqlite"];
     await bench.database.insert(messagesOf("large", BODIES));
@@ -353,7 +356,9 @@ function bytesCases(scene: Scene): void {
       const neighbors = await createNeighbors(kind);
       neighbors.set("large", "hang");
       const { relay, reads } = relayOn(scene, neighbors, {
-        ...{ clock: systemClock, publishTimeoutMs: 300_000, leaseMs: 400_000 },
+        clock: systemClock,
+        publishTimeoutMs: 300_000,
+        leaseMs: 400_000,
       });
       await relay.start();
       // Until the relay has taken what it takes: handed over by scan after scan, then nothing more.

@@ -119,7 +119,11 @@ function createTopics(): Topics {
 async function brokerOf(kind: Kind, topics: Topics): Promise<Broker> {
   if (kind === "memory") {
     const refused: PublishResult = {
-      ...{ status: "failed", scope: "destination", retriable: true, code: "BUSY", reason: "refused" },
+      status: "failed",
+      scope: "destination",
+      retriable: true,
+      code: "BUSY",
+      reason: "refused",
     };
     return memory({
       outcome: async ({ topic, key }) => ((await topics.outcome(topic, key)) === "refused" ? refused : undefined),

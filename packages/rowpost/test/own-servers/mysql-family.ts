@@ -59,7 +59,12 @@ export async function startOwnOfFamily(
   }
 
   return {
-    ...{ host, port, folder, ...processes, url: `mysql://app@${host}:${port}/shop`, sql },
+    host,
+    port,
+    folder,
+    ...processes,
+    url: `mysql://app@${host}:${port}/shop`,
+    sql,
     async endSessions() {
       for (const { Id, User } of await sql("SHOW PROCESSLIST")) {
         if (User === "app") await sql(`KILL ${Number(Id)}`).catch(ignoreGone);

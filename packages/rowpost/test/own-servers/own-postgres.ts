@@ -65,8 +65,13 @@ export async function startOwnPostgres(options: OwnPostgresOptions): Promise<Own
   await own(data);
   // Nothing has to reach the disk: a SIGKILL loses no page cache.
   const settings = {
-    ...{ listen_addresses: host, unix_socket_directories: "", max_connections: "100", shared_buffers: "16MB" },
-    ...{ fsync: "off", full_page_writes: "off", ...options.settings },
+    listen_addresses: host,
+    unix_socket_directories: "",
+    max_connections: "100",
+    shared_buffers: "16MB",
+    fsync: "off",
+    full_page_writes: "off",
+    ...options.settings,
   };
   const processes = await launch({
     folder,
@@ -80,7 +85,12 @@ export async function startOwnPostgres(options: OwnPostgresOptions): Promise<Own
   const segment = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[6]?.trim().split(/\s+/)[1];
   const sql: OwnServer["sql"] = (text) => ask({ host, port, user: "postgres", database: "postgres" }, text);
   return {
-    ...{ host, port, folder, ...processes, url: `postgres://app@${host}:${port}/shop`, sql },
+    host,
+    port,
+    folder,
+    ...processes,
+    url: `postgres://app@${host}:${port}/shop`,
+    sql,
     async endSessions() {
       await sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'");
     },

@@ -61,7 +61,8 @@ export function describeOnEach(
 async function placeOf(database: Database, url: string, drop: () => Promise<void>): Promise<OwnTablePlace> {
   const session = await database.connect({ purpose: "tool" });
   return {
-    ...{ database, url },
+    database,
+    url,
     sql: async (text) => (await session.run({ name: "test", text, params: [] })).rows,
     async close() {
       await session.close();

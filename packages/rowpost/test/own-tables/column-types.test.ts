@@ -227,14 +227,15 @@ describeOnEach("column types of one's own table", (open, { dialect, name }) => {
   const named: Partial<Record<string, string>> | undefined = {
     mysql: { state: `ENUM(${WORDS}) NOT NULL` },
     postgres: {
-      ...{
-        message_type: "name_of",
-        message_key: "name_of",
-        topic: "name_of",
-        message_body: "body_of",
-        headers: "body_of",
-      },
-      ...{ state: "name_of NOT NULL", retry_count: "count_of", lock_version: "count_of", next_retry_at: "time_of" },
+      message_type: "name_of",
+      message_key: "name_of",
+      topic: "name_of",
+      message_body: "body_of",
+      headers: "body_of",
+      state: "name_of NOT NULL",
+      retry_count: "count_of",
+      lock_version: "count_of",
+      next_retry_at: "time_of",
     },
     sqlite: undefined,
   }[dialect];

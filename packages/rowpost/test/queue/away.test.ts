@@ -104,7 +104,8 @@ describeOnEach("handlers whose service is away", (make) => {
     const handled: string[] = [];
     const [id] = (await shop.queue.append(numbers(40))) as [string];
     await shop.members.start({
-      ...{ concurrency: 40, clock: { ...systemClock, setTimer } },
+      concurrency: 40,
+      clock: { ...systemClock, setTimer },
       async handler({ key }) {
         calls += 1;
         if (Number(key) % 2 === 0) throw new UnavailableError("the bank is away");

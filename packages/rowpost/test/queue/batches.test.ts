@@ -80,7 +80,9 @@ describeOnEach("a handler of batches", (make) => {
     const got: string[][] = [];
     const ids = await queue.append(numbers(250));
     await start({
-      ...{ ...how, size: 40, concurrency: 1 },
+      ...how,
+      size: 40,
+      concurrency: 1,
       handler: (messages) => void got.push(messages.map(({ id }) => id)),
     });
     await until(done);
@@ -101,7 +103,9 @@ describeOnEach("a handler of batches", (make) => {
       keys.split(" ").map((key) => ({ topic: "orders", key, body: 0, orderingKey: key[0] as string }));
     await queue.append(named("a1 x y"));
     await start({
-      ...{ clock, size: 3, waitMs: LONG_MS },
+      clock,
+      size: 3,
+      waitMs: LONG_MS,
       async handler(messages) {
         got.push(keysOf(messages));
         if (got.length === 1) await first.opened;
@@ -120,7 +124,10 @@ describeOnEach("a handler of batches", (make) => {
     const good: string[] = [];
     await queue.append(numbers(3));
     await start({
-      ...{ transactional: true, size: 100, waitMs: 200, retry: { maxAttempts: 1_000, baseMs: 100, maxMs: 100 } },
+      transactional: true,
+      size: 100,
+      waitMs: 200,
+      retry: { maxAttempts: 1_000, baseMs: 100, maxMs: 100 },
       handler(messages) {
         if (good.length > 0) return;
         if (messages.some(({ key }) => key !== "good")) throw new Error("not yet");
@@ -138,13 +145,11 @@ describeOnEach("a handler of batches", (make) => {
     const { clock, waits } = watchedClock();
     const [id = ""] = await queue.append(numbers(2));
     await start({
-      ...{
-        clock,
-        transactional: true,
-        size: 2,
-        waitMs: LONG_MS,
-        retry: { baseMs: 1_000_000_000, maxMs: 1_000_000_000 },
-      },
+      clock,
+      transactional: true,
+      size: 2,
+      waitMs: LONG_MS,
+      retry: { baseMs: 1_000_000_000, maxMs: 1_000_000_000 },
       handler(messages) {
         got.push(messages.map(({ key, attempt }) => `${key}/${attempt}`).join(" "));
         // Together, and then the first one alone.
@@ -213,7 +218,8 @@ describeOnEach("a handler of batches", (make) => {
     ];
     const ids = await queue.append(numbers(2));
     await start({
-      ...{ retry: { maxAttempts: 3, baseMs: 0, maxMs: 0 }, waitMs: 100 },
+      retry: { maxAttempts: 3, baseMs: 0, maxMs: 0 },
+      waitMs: 100,
       handler(messages) {
         const answer = answers[(messages[0] as ConsumedMessage).attempt - 1];
         if (answer instanceof Error) throw answer;
@@ -272,7 +278,9 @@ describeOnEach("a handler of batches", (make) => {
     const calls: string[][] = [];
     await queue.append(numbers(6).map((message, index) => ({ ...message, orderingKey: keys[index] as string })));
     await start({
-      ...{ ...how, onFailed: "block", retry: { maxAttempts: 9, baseMs: 1, maxMs: 1 } },
+      ...how,
+      onFailed: "block",
+      retry: { maxAttempts: 9, baseMs: 1, maxMs: 1 },
       handler(messages) {
         const failed = messages.filter(({ key, attempt }) => key === "0" && attempt < 4);
         const went = messages.filter((message) => !failed.includes(message));
@@ -328,11 +336,9 @@ describeOnEach("a handler of batches", (make) => {
     const warn = (line: string): void => void said.push(line);
     const ids = await queue.append(numbers(2));
     await start({
-      ...{
-        ...how,
-        handlerTimeoutMs: 300,
-        logger: { debug: () => undefined, info: () => undefined, warn, error: warn },
-      },
+      ...how,
+      handlerTimeoutMs: 300,
+      logger: { debug: () => undefined, info: () => undefined, warn, error: warn },
       async handler(messages, { signal }) {
         if (messages.length === 1) return;
         signals.push(signal);
@@ -380,7 +386,8 @@ describeOnEach("a handler of batches", (make) => {
     let [now, most, total] = [0, 0, 0];
     await queue.append(numbers(100));
     await start({
-      ...{ size: 10, concurrency: 2 },
+      size: 10,
+      concurrency: 2,
       async handler({ length }) {
         now += 1;
         most = Math.max(most, now);

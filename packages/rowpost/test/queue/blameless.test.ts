@@ -155,7 +155,8 @@ describeOnEach("a transaction that is in the way of a handler's", (make) => {
     const [id = ""] = await shop.queue.append(numbers(2));
     await whileHeld(async () => {
       await shop.members.start({
-        ...{ logger, retry: { maxAttempts: 1 } },
+        logger,
+        retry: { maxAttempts: 1 },
         async handler({ key }, { tx }) {
           calls.push(key as string);
           if (key === "0") await take(tx, true);

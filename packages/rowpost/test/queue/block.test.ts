@@ -35,7 +35,10 @@ describeOnEach("a key that is held up", (make) => {
     async (transactional) => {
       const done: string[] = [];
       await members.start({
-        ...{ transactional, retry: SHORT, concurrency: 2, batchSize: 4 },
+        transactional,
+        retry: SHORT,
+        concurrency: 2,
+        batchSize: 4,
         handler: ({ body, attempt }) => {
           if (body === "a1" && attempt < 4) throw new Error("not yet");
           if (body === "a5" && attempt < 2) throw new Error("not yet");
@@ -73,7 +76,9 @@ describeOnEach("a key that is held up", (make) => {
     expect(of("a", done)).toEqual([]);
     const [status] = await queue.groups({ topic: "orders" });
     expect(status?.partitions[0]).toMatchObject({
-      ...{ waiting: { count: 8 }, behind: { count: 7 }, oldestWaiting: { id: head, error: "no stock" } },
+      waiting: { count: 8 },
+      behind: { count: 7 },
+      oldestWaiting: { id: head, error: "no stock" },
     });
     // All of them by hand: the head comes, fails again, and nothing has overtaken it.
     const failures = tries;

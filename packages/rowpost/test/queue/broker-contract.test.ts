@@ -13,7 +13,7 @@ import type { Database } from "../../src/databases/database.ts";
 import { mysql } from "../../src/databases/mysql/index.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { createQueue, type Queue } from "../../src/queue/index.ts";
-import { type BrokerHarness, createTcpProxy, type ReceivedMessage } from "../../src/testing/index.ts";
+import { type ArrivedMessage, type BrokerHarness, createTcpProxy } from "../../src/testing/index.ts";
 import { bindBrokerContract } from "../brokers/bind.ts";
 import { appendedTo } from "./appended.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
@@ -101,7 +101,7 @@ describeOnEach("the queue as a broker", (make, { isServer }) => {
   });
 });
 
-function received(row: Awaited<ReturnType<typeof appendedTo>>[number], receivedAtMs: number): ReceivedMessage {
+function received(row: Awaited<ReturnType<typeof appendedTo>>[number], receivedAtMs: number): ArrivedMessage {
   const { body, contentType, headers } = row;
   const isBytes = contentType?.endsWith(";base64") === true;
   return {

@@ -138,7 +138,11 @@ describeWithService(["mariadb", "mysql9", "postgres"], "a member that is cut off
       },
     };
     const replaying = farQueue.replay({
-      ...{ ...GROUP, from: "start", leaseMs: 3_000, logger: "silent", clock },
+      ...GROUP,
+      from: "start",
+      leaseMs: 3_000,
+      logger: "silent",
+      clock,
       async handler({ body }) {
         handling.open();
         await release.opened;

@@ -28,7 +28,9 @@ export async function openFaultyQueue(
   const queue = createQueue({ database: around(opened.database, faults) });
   const members = createMembers(queue, options.usual);
   return {
-    ...{ ...opened, members, faults },
+    ...opened,
+    members,
+    faults,
     async close() {
       delete faults.transaction;
       delete faults.heldUp;

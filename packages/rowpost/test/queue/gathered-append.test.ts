@@ -46,7 +46,8 @@ describeOnAll("appends that come together", (make, { isServer }) => {
     const message = { partition: 0, body: "1", key: null, type: null, contentType: null, headers: null };
     const none = { orderingKey: null, delayMs: null, deliverAtMs: null, sourceId: null };
     const request = {
-      ...{ topic: "orders", keyedPartitions: topic?.keyedPartitions ?? 0 },
+      topic: "orders",
+      keyedPartitions: topic?.keyedPartitions ?? 0,
       producer: { group: null, ip: null, port: null },
       messages: Array.from({ length: 1_200 }, () => ({ ...message, ...none })),
     };

@@ -78,7 +78,9 @@ describeOnEach("groups of the queue", (make) => {
     await until(async () => (await queue.groups({ topic: "orders" }))[0]?.lag.count === 0);
     await members.stopAll();
     expect((await queue.groups({ topic: "orders", group: "billing" }))[0]?.partitions[0]).toMatchObject({
-      ...{ head: undefined, lagMs: 0, member: undefined },
+      head: undefined,
+      lagMs: 0,
+      member: undefined,
     });
   });
 
@@ -94,7 +96,8 @@ describeOnEach("groups of the queue", (make) => {
     await until(() => seen["stock"]?.length === 13);
     expect(seen["billing"]).toHaveLength(3);
     expect((await queue.groups({ topic: "orders", group: "billing" }))[0]?.paused).toMatchObject({
-      ...{ author: "wang", reason: "test" },
+      author: "wang",
+      reason: "test",
     });
     // A member that joins is paused too, and does not lift it.
     await members.stopAll();
@@ -162,18 +165,22 @@ describeOnEach("groups of the queue", (make) => {
     });
     const ids = await queue.append(numbers(5));
     await until(async () => (await redeliveries()).join() === "1 2,1 2,1 2,1 2,1 2");
-    const first = await queue.deadLetters({ ...{ topic: "orders", group: "billing" }, limit: 3 });
+    const first = await queue.deadLetters({ topic: "orders", group: "billing", limit: 3 });
     const second = await queue.deadLetters({ topic: "orders", group: "billing", limit: 3, after: first.next });
     expect([...first.letters, ...second.letters].map(({ id }) => id)).toEqual(ids);
     expect(second.next).toBeUndefined();
     expect(first.letters[1]).toMatchObject({
-      ...{ state: "dead", attempt: 2, error: "no such customer", message: { key: "1", body: 1 } },
+      state: "dead",
+      attempt: 2,
+      error: "no such customer",
+      message: { key: "1", body: 1 },
     });
     const customers = await queue.deadLetters({ topic: "orders", group: "billing", error: "customer" });
     expect(customers.letters.map(({ id }) => id)).toEqual([ids[1], ids[3]]);
     // Two attempts more, and dead again.
     expect(await queue.redeliver({ ...BY, ids: [ids[0] ?? "", "64"] })).toEqual({
-      ...{ changed: 1, conflicts: [{ id: "64", state: "absent" }] },
+      changed: 1,
+      conflicts: [{ id: "64", state: "absent" }],
     });
     await until(async () => (await redeliveries())[0] === "1 4");
     expect(attempts.filter((each) => each.startsWith("0 "))).toEqual(["0 1", "0 2", "0 3", "0 4"]);
@@ -204,7 +211,8 @@ describeOnEach("groups of the queue", (make) => {
     await until(async () => (await redeliveries()).join() === "1 1,1 1");
     expect(await queue.discard({ ...BY, ids: [ids[0] ?? ""] })).toEqual({ changed: 1, conflicts: [] });
     expect(await queue.discard({ ...BY, ids: [ids[0] ?? ""] })).toEqual({
-      ...{ changed: 0, conflicts: [{ id: ids[0], state: "absent" }] },
+      changed: 0,
+      conflicts: [{ id: ids[0], state: "absent" }],
     });
     const copy = await queue.editDeadLetter({ ...BY, id: ids[1] ?? "", change: { body: "mended" } });
     await until(async () => seen["billing"]?.includes("mended") && (await recordsOf(copy, "stock")).length === 1);

@@ -25,7 +25,8 @@ export async function openLedger(make: () => Promise<QueuePlace>, program: strin
   const { place } = opened;
   const children: ChildProcess[] = [];
   return {
-    ...{ place, queue: opened.queue },
+    place,
+    queue: opened.queue,
     start(task) {
       const child = fork(path, [JSON.stringify({ ...place.address, ledger, group: "g", ...task })], { execArgv: [] });
       children.push(child);

@@ -71,7 +71,8 @@ describeOnEach("what a queue measures and tells", (make) => {
       written.push(records(event, `${event.isLast ? "dead" : "failed"}: ${message}`));
     };
     await members.start({
-      ...{ ...how, retry: SHORT_RETRY },
+      ...how,
+      retry: SHORT_RETRY,
       on: { handled: (event) => void written.push(records(event, "handled")), failed },
       handler({ key, attempt }) {
         inside.push(activeTraceHeaders()?.["traceparent"]);
@@ -95,7 +96,14 @@ describeOnEach("what a queue measures and tells", (make) => {
       "3 failed: never written",
     ]);
     expect(counted()).toEqual({
-      ...{ appended: 4, handled: 3, took: 6, delayed: 2, failed: 3, away: 1, redeliveries: 2, dead: 1 },
+      appended: 4,
+      handled: 3,
+      took: 6,
+      delayed: 2,
+      failed: 3,
+      away: 1,
+      redeliveries: 2,
+      dead: 1,
     });
     // A transaction that is rolled back for one message calls the handlers of others again.
     expect(endedSpans.length).toBe(inside.length);
@@ -115,7 +123,8 @@ describeOnEach("what a queue measures and tells", (make) => {
 
   it("of a batch: each message by itself, in a span of its own trace", async () => {
     const consumer = await queue.consumeBatches({
-      ...{ ...BILLING, retry: SHORT_RETRY },
+      ...BILLING,
+      retry: SHORT_RETRY,
       handler: (messages) => ({
         failed: messages
           .filter(({ key, attempt }) => key === "1" && attempt === 1)
@@ -126,7 +135,14 @@ describeOnEach("what a queue measures and tells", (make) => {
     await until(() => counted().handled === 3);
     await consumer.stop();
     expect(counted()).toEqual({
-      ...{ appended: 3, handled: 3, took: 4, delayed: 2, failed: 1, away: 0, redeliveries: 1, dead: 0 },
+      appended: 3,
+      handled: 3,
+      took: 4,
+      delayed: 2,
+      failed: 1,
+      away: 0,
+      redeliveries: 1,
+      dead: 0,
     });
     expect(endedSpans.map(({ error }) => error ?? "").toSorted()).toEqual(["", "", "", "no stock"]);
     for (const span of endedSpans)

@@ -30,7 +30,9 @@ describeOnEach("what a group passes over", (make) => {
     recordsOf(queue, ids, ({ batch, result, error }) => `${batch?.messages ?? 1} ${result} ${error ?? "-"}`);
 
   const typed = (type: string | undefined, more: Partial<QueueMessage> = {}): QueueMessage => ({
-    ...{ topic: "orders", body: 0, ...more },
+    topic: "orders",
+    body: 0,
+    ...more,
     ...(type === undefined ? {} : { type }),
   });
 
@@ -47,7 +49,9 @@ describeOnEach("what a group passes over", (make) => {
       ...[typed("shipped", { delayMs: 86_400_000 }), typed("paid"), typed("refunded")],
     ]);
     await members.start({
-      ...{ ...how, types: ["paid", "refunded"], retry: SHORT_RETRY },
+      ...how,
+      types: ["paid", "refunded"],
+      retry: SHORT_RETRY,
       handler({ id, type = "" }) {
         called.push(type);
         if (id === ids[0] && failures++ === 0) throw new Error("not yet");
@@ -99,7 +103,8 @@ describeOnEach("what a group passes over", (make) => {
       { topic: "orders", key: "lasts", body: 0, expiresAt: new Date(Date.now() + 86_400_000) },
     ]);
     await members.start({
-      ...{ ...how, retry: SHORT_RETRY },
+      ...how,
+      retry: SHORT_RETRY,
       clock: { ...systemClock, wallMs: () => systemClock.wallMs() + laterMs },
       handler({ key = "" }) {
         called.push(key);
@@ -132,7 +137,8 @@ describeOnEach("what a group passes over", (make) => {
       const by = { topic: "orders", author: "ann", reason: "价格错了" };
       const called: string[] = [];
       const options = {
-        ...{ ...how, retry: { baseMs: 1_000_000_000, maxMs: 1_000_000_000 } },
+        ...how,
+        retry: { baseMs: 1_000_000_000, maxMs: 1_000_000_000 },
         handler({ key = "" }: { readonly key?: string | undefined }) {
           called.push(key);
           if (key === "fails") throw new Error("not yet");

@@ -102,7 +102,10 @@ export async function openQueue(
   if (partitions !== undefined) await queue.createTopic({ topic: "orders", partitions });
   const members = createMembers(queue, usual);
   return {
-    ...{ place: opened, database, queue, members },
+    place: opened,
+    database,
+    queue,
+    members,
     async close() {
       await members.stopAll();
       await queue.close();

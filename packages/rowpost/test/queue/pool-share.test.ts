@@ -63,7 +63,9 @@ describeWithService(["mariadb", "mysql9", "postgres"], "transactional on a pool 
         const [held, handled] = [new Set<number>(), new Set<unknown>()];
         let most = 0;
         await members.start({
-          ...{ transactional: true, batchSize: 1, drainTimeoutMs: 1_000 },
+          transactional: true,
+          batchSize: 1,
+          drainTimeoutMs: 1_000,
           logger: { debug: told, info: told, warn: told, error: told },
           async handler({ key, partition }) {
             held.add(partition);

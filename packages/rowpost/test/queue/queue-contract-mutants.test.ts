@@ -38,7 +38,8 @@ interface Broken {
 function failingOn(server: boolean): readonly Broken[] {
   return mutants
     .map(([promise, mutation, ...failing]) => ({
-      ...{ promise, mutation },
+      promise,
+      mutation,
       failing: failing.filter((each) => isForServer(mutation, each) === server),
     }))
     .filter(({ failing }) => failing.length > 0);

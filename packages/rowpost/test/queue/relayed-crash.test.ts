@@ -47,7 +47,10 @@ describeOnEach("relays into a queue that die", (make) => {
       for (let index = 0; index < MESSAGES; index += 1) {
         const orderingKey = index % 6 === 5 ? undefined : `key ${index % 6}`;
         await box.enqueue(tx, {
-          ...{ type: "order.created", key: String(index), topic: "orders", body: { index } },
+          type: "order.created",
+          key: String(index),
+          topic: "orders",
+          body: { index },
           ...(orderingKey === undefined ? {} : { orderingKey }),
         });
       }

@@ -39,7 +39,10 @@ describeOnEach("a relay into a queue", (make, { isServer }) => {
     });
 
   const order = (key: string, orderingKey?: string) => ({
-    ...{ type: "order.created", key, topic: "orders", body: { key } },
+    type: "order.created",
+    key,
+    topic: "orders",
+    body: { key },
     ...(orderingKey === undefined ? {} : { orderingKey }),
   });
 
@@ -49,8 +52,12 @@ describeOnEach("a relay into a queue", (make, { isServer }) => {
     { broker, onFaultPoint }: { broker?: Broker; onFaultPoint?: (point: FaultPoint) => void | Promise<void> } = {},
   ): Promise<void> {
     const relay = createRelay({
-      ...{ database: on, broker: broker ?? queueBroker({ queue }), logger: "silent", onFaultPoint },
-      ...{ retry: { baseMs: 1, maxMs: 1 }, poll: { minMs: 1, maxMs: 10 } },
+      database: on,
+      broker: broker ?? queueBroker({ queue }),
+      logger: "silent",
+      onFaultPoint,
+      retry: { baseMs: 1, maxMs: 1 },
+      poll: { minMs: 1, maxMs: 10 },
     });
     await relay.drain({ timeoutMs: 40_000 });
   }
@@ -197,8 +204,15 @@ describeOnEach("a relay into a queue", (make, { isServer }) => {
 
   describe("across databases, or from another program", () => {
     const message = (key: string, attempt = 1): OutgoingMessage => ({
-      ...{ id: `1${key}`, type: "order.created", key, topic: "orders", body: "{}", contentType: "application/json" },
-      ...{ headers: {}, orderingKey: undefined, attempt },
+      id: `1${key}`,
+      type: "order.created",
+      key,
+      topic: "orders",
+      body: "{}",
+      contentType: "application/json",
+      headers: {},
+      orderingKey: undefined,
+      attempt,
     });
     const publish = (messages: readonly OutgoingMessage[], options: Partial<QueueBrokerOptions> = {}) =>
       queueBroker({ queue, ...options }).publish(messages, { signal: AbortSignal.timeout(60_000) });

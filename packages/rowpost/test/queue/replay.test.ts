@@ -41,8 +41,11 @@ describeOnEach("a replay of the queue", (make) => {
     const range = inOrder.slice(5, 20);
     const seen: string[] = [];
     const report = await queue.replay({
-      ...{ ...BILLING, logger: "silent", handler: ({ id }) => void seen.push(id) },
-      ...{ from: { id: range[0] as string }, until: { id: range.at(-1) as string } },
+      ...BILLING,
+      logger: "silent",
+      handler: ({ id }) => void seen.push(id),
+      from: { id: range[0] as string },
+      until: { id: range.at(-1) as string },
     });
     expect(report).toEqual({ group: "billing@replay", complete: true, handled: 15, dead: 0 });
     expect([...seen].sort()).toEqual([...range].sort());
@@ -54,7 +57,9 @@ describeOnEach("a replay of the queue", (make) => {
     const seen: string[] = [];
     const later: Promise<string[]>[] = [];
     const report = await queue.replay({
-      ...{ ...BILLING, logger: "silent", from: { time: new Date(queueIdMs(ids[0] as string)) } },
+      ...BILLING,
+      logger: "silent",
+      from: { time: new Date(queueIdMs(ids[0] as string)) },
       handler({ id }) {
         seen.push(id);
         later.push(queue.append(numbers(5)));
@@ -70,8 +75,15 @@ describeOnEach("a replay of the queue", (make) => {
     const stop = new AbortController();
     const seen: string[] = [];
     const first = await queue.replay({
-      ...{ ...BILLING, logger: "silent", from: "start", until: { id: ids.at(-1) as string }, name: "check" },
-      ...{ concurrency: 1, batchSize: 1, leaseMs: 1_000, signal: stop.signal },
+      ...BILLING,
+      logger: "silent",
+      from: "start",
+      until: { id: ids.at(-1) as string },
+      name: "check",
+      concurrency: 1,
+      batchSize: 1,
+      leaseMs: 1_000,
+      signal: stop.signal,
       async handler({ id }, { signal }) {
         if (seen.length === 2) {
           stop.abort();
@@ -84,7 +96,10 @@ describeOnEach("a replay of the queue", (make) => {
     });
     expect(first).toMatchObject({ complete: false, handled: 2 });
     const again: ReplayOptions = {
-      ...{ ...BILLING, logger: "silent", from: "start", name: "check" },
+      ...BILLING,
+      logger: "silent",
+      from: "start",
+      name: "check",
       handler: ({ id }) => void seen.push(id),
     };
     await expect(queue.replay(again)).rejects.toMatchObject({ code: "GROUP_EXISTS" });
@@ -98,7 +113,10 @@ describeOnEach("a replay of the queue", (make) => {
     await queue.append(numbers(3));
     const tries = new Map<string, number>();
     const report = await queue.replay({
-      ...{ ...BILLING, logger: "silent", from: "start", retry: { maxAttempts: 2, baseMs: 1 } },
+      ...BILLING,
+      logger: "silent",
+      from: "start",
+      retry: { maxAttempts: 2, baseMs: 1 },
       handler({ key = "" }) {
         const attempt = (tries.get(key) ?? 0) + 1;
         tries.set(key, attempt);
@@ -120,7 +138,9 @@ describeOnEach("a replay of the queue", (make) => {
     const bothAreThere = gate();
     let handled = 0;
     const given: ReplayOptions = {
-      ...{ ...BILLING, logger: "silent", from: "start" },
+      ...BILLING,
+      logger: "silent",
+      from: "start",
       async handler() {
         handled += 1;
         await bothAreThere.opened;

@@ -162,7 +162,10 @@ describeOnEach("dropping months", (make, { isServer }) => {
     const archived = (partition: number, n: number) => {
       let written = false;
       return archiveMonth(retention, {
-        ...{ topic: "orders", month: 202601, folder, owner: "x" },
+        topic: "orders",
+        month: 202601,
+        folder,
+        owner: "x",
         onRows: async () => {
           if (written) return;
           written = true;

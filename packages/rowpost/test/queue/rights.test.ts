@@ -112,7 +112,10 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights of the queue", ({
     const told = (text: string, fields?: object): void => void problems.push(`${text} ${JSON.stringify(fields)}`);
     const handled: string[] = [];
     const running = await consumer.consume({
-      ...{ topic: "orders", group: "billing", from: "start", retry: { maxAttempts: 1 } },
+      topic: "orders",
+      group: "billing",
+      from: "start",
+      retry: { maxAttempts: 1 },
       logger: { debug: () => undefined, info: () => undefined, warn: told, error: told },
       handler: (message) => {
         handled.push(String(message.key));

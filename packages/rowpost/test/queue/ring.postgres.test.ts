@@ -19,7 +19,7 @@ describeWithService("postgres", "the ring of an append", ({ name }) => {
       database,
       other,
       queue,
-      async close() {
+      close: async (): Promise<void> => {
         await queue.close();
         for (const each of [database, other]) await each.close();
         await made.drop();
@@ -58,7 +58,11 @@ describeWithService("postgres", "the ring of an append", ({ name }) => {
     const others = createQueue({ database: other });
     const heard = listenTo(other);
     const handled: string[] = [];
-    const consumer = await others.consume({ topic: "orders", group: "billing", handler: ({ id }) => void handled.push(id) });
+    const consumer = await others.consume({
+      topic: "orders",
+      group: "billing",
+      handler: ({ id }) => void handled.push(id),
+    });
     const before = await queue.append(ONE);
     await expect.poll(() => handled).toEqual(before);
     await queue.pause({ topic: "orders", group: "billing", author: "test", reason: "test" });

@@ -210,8 +210,14 @@ describeOnEach("searching the queue", (make) => {
       ).stop();
       const show = async (index: number) => await queue.message("orders", ids[index] as string);
       expect(await show(3)).toMatchObject({
-        ...{ id: ids[3], key: "k3", type: "order.created", body: { index: 3 }, headers: { trace: "1" } },
-        ...{ orderingKey: "one", producer: { group: "shop", ip: "10.0.0.7", port: 8080 }, problem: undefined },
+        id: ids[3],
+        key: "k3",
+        type: "order.created",
+        body: { index: 3 },
+        headers: { trace: "1" },
+        orderingKey: "one",
+        producer: { group: "shop", ip: "10.0.0.7", port: 8080 },
+        problem: undefined,
         attempts: [
           {
             group: "billing",

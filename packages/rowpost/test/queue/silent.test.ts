@@ -21,7 +21,9 @@ describeOnEach("members that fall silent over a message", (make) => {
   const append = (count: number, special: Readonly<Record<number, unknown>>): Promise<string[]> =>
     ledger.queue.append(
       Array.from({ length: count }, (_, index) => ({
-        ...{ topic: "orders", key: String(index), body: special[index] ?? index },
+        topic: "orders",
+        key: String(index),
+        body: special[index] ?? index,
       })),
     );
 

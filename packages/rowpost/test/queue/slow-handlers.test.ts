@@ -36,7 +36,9 @@ describeOnEach("handlers that take long", (make) => {
     const ids = await shop.queue.append(numbers(1_000));
     const [id] = ids as [string];
     await shop.members.start({
-      ...{ batchSize: 20, drainTimeoutMs: 0, leaseMs: 1_000 },
+      batchSize: 20,
+      drainTimeoutMs: 0,
+      leaseMs: 1_000,
       async handler({ key }) {
         seen.push(key as string);
         if (key === "0") await hung.opened;
@@ -158,7 +160,11 @@ describeOnEach("handlers that take long", (make) => {
       const warn = (line: string): void => void said.push(line);
       const logger = { debug: () => undefined, info: () => undefined, warn, error: warn };
       await shop.members.start({
-        ...{ transactional, logger, handlerTimeoutMs: 800, warnAfterMs: 100, retry: { baseMs: 0 } },
+        transactional,
+        logger,
+        handlerTimeoutMs: 800,
+        warnAfterMs: 100,
+        retry: { baseMs: 0 },
         async handler({ key, attempt }, context) {
           // Behind another one of its transaction.
           if (key !== "1" || attempt > 1) return;

@@ -217,7 +217,9 @@ export function otherQueueStatements(statements: AllStatements): Statement[] {
     ]),
     ...[sampleMessage({}), sampleMessage({ delayMs: 5, orderingKey: "o" })].map((message, index) =>
       append.insertMessages({
-        ...{ topic: TOPIC, month: MONTH, rows: [{ id, message }] },
+        topic: TOPIC,
+        month: MONTH,
+        rows: [{ id, message }],
         producer: { group: "shop", ip: "10.0.0.7", port: 8080 },
       })(index === 0 ? OWN : ASKED),
     ),
@@ -294,8 +296,16 @@ function retentionSamples({ retention }: ColdStatements): Statement[] {
 
 function sampleMessage(values: Partial<QueuedMessage>): QueuedMessage {
   return {
-    ...{ partition: 0, key: "k", type: null, body: "{}", contentType: null, headers: null, orderingKey: null },
-    ...{ delayMs: null, deliverAtMs: null, sourceId: null },
+    partition: 0,
+    key: "k",
+    type: null,
+    body: "{}",
+    contentType: null,
+    headers: null,
+    orderingKey: null,
+    delayMs: null,
+    deliverAtMs: null,
+    sourceId: null,
     ...values,
   };
 }

@@ -48,7 +48,11 @@ describeOnEach("the detector", (make) => {
     let seen = 0;
     const expected = count - ids.filter((_, n) => n % 100 === 30).length;
     const consumer = await queue.consume({
-      ...{ topic: "orders", group: "billing", logger: "silent", records, retry: { maxAttempts: 1 } },
+      topic: "orders",
+      group: "billing",
+      logger: "silent",
+      records,
+      retry: { maxAttempts: 1 },
       handler: ({ key }) => {
         seen += 1;
         if (key === "7") throw new Error("no");
@@ -96,8 +100,11 @@ describeOnEach("the detector", (make) => {
       const { problems } = await verify();
       expect(problems.reduce((sum, { messages }) => sum + messages, 0)).toBe(3);
       expect(problems).toContainEqual({
-        ...{ group: "billing", partition: Number(BigInt(ids[250] as string) % 64n) },
-        ...{ fromId: ids[250], toId: ids[250], messages: 1 },
+        group: "billing",
+        partition: Number(BigInt(ids[250] as string) % 64n),
+        fromId: ids[250],
+        toId: ids[250],
+        messages: 1,
       });
     } else {
       // One of a batch: which one, nobody can tell.
@@ -182,7 +189,8 @@ describeOnEach("the detector", (make) => {
       {
         message: "messages below a group's progress have no record",
         fields: {
-          ...{ topic: "orders", messages: 1 },
+          topic: "orders",
+          messages: 1,
           problems: [{ group: "billing", partition, fromId: ids[111], toId: ids[111], messages: 1 }],
         },
       },

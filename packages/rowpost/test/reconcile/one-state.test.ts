@@ -46,7 +46,9 @@ describeOnEach("reconcile in one state", (make, { isServer }) => {
       // The row of the gate is read by the statement that then waits: its state of the table is
       // from before.
       const reading = shop.reconcile({
-        ...{ from, to, keptForMs: 86_400_000 },
+        from,
+        to,
+        keptForMs: 86_400_000,
         businessQuery: `SELECT order_no AS message_key FROM orders WHERE paid_at >= :from AND paid_at < :to
           AND (order_no <> 'gate' OR ${gate.pass})`,
       });

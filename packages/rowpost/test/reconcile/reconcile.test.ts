@@ -1,18 +1,13 @@
 /** What is told, and what is not, on every database. */
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { reconcile } from "../../src/admin/index.ts";
 import { words as mysql } from "../../src/databases/mysql/words.ts";
 import { words as postgres } from "../../src/databases/postgres/words.ts";
 import { spelled } from "../../src/databases/sql/cold.ts";
+import { messageTableLayout, tLocalMessageLayout } from "../../src/databases/sql/layouts.ts";
 import { repeatedRows, userRows } from "../../src/databases/sql/reconciling/statements.ts";
 import { words as sqlite } from "../../src/databases/sqlite/words.ts";
-import {
-  ConfigurationError,
-  createOutbox,
-  messageTableLayout,
-  migrate,
-  reconcile,
-  tLocalMessageLayout,
-} from "../../src/index.ts";
+import { ConfigurationError, createOutbox, migrate } from "../../src/index.ts";
 import { describeOnEach, type QueuePlace } from "../queue/places.ts";
 import { openShop, PAID, type Shop } from "./shop.ts";
 
@@ -61,7 +56,9 @@ describeOnEach("reconcile", (make) => {
       "unconfirmed told",
     ]);
     expect(report).toMatchObject({
-      ...{ complete: true, findings: 6, notes: [] },
+      complete: true,
+      findings: 6,
+      notes: [],
       counts: { "no-message": 2, "no-business-row": 1, "no-receipt": 1, unconfirmed: 2, "consumed-twice": 0 },
       looked: { businessRows: 10, messages: 10 },
     });
@@ -174,7 +171,8 @@ describeOnEach("reconcile", (make) => {
     await shop.handled("now", { ago: 1 });
     await shop.handled("elsewhere", { consumer: "stock" });
     const options = {
-      ...{ businessQuery: undefined, inbox: { consumer: "points" } },
+      businessQuery: undefined,
+      inbox: { consumer: "points" },
       effects: { query: "SELECT order_no AS message_key FROM points" },
     };
     const { all, found, report } = await shop.reconcile(options);
@@ -195,7 +193,9 @@ describeOnEach("reconcile", (make) => {
     for (const key of ["a", "b", "c"]) await shop.order(key);
     const written: string[] = [];
     await reconcile({
-      ...{ database: shop.database, types: ["order.paid"], businessQuery: PAID },
+      database: shop.database,
+      types: ["order.paid"],
+      businessQuery: PAID,
       async onFinding({ key }) {
         await shop.database.transaction((tx) => tx.query(`DELETE FROM orders WHERE order_no = '${key}'`));
         written.push(key);

@@ -1,14 +1,8 @@
 /** A shop whose tables do not add up: orders, their messages, and what a consumer has handled. */
+import { type Finding, type ReconcileOptions, type ReconcileReport, reconcile } from "../../src/admin/index.ts";
 import type { Database, DialectName } from "../../src/databases/database.ts";
 import { createInbox } from "../../src/inbox/index.ts";
-import {
-  type Finding,
-  migrate,
-  type ReconcileOptions,
-  type ReconcileReport,
-  reconcile,
-  type TableLayout,
-} from "../../src/index.ts";
+import { migrate, type TableLayout } from "../../src/index.ts";
 import type { QueuePlace } from "../queue/places.ts";
 
 const MINUTE_MS = 60_000;
@@ -63,7 +57,9 @@ export async function openShop(place: QueuePlace, layout?: TableLayout): Promise
   await query(`CREATE TABLE orders (order_no VARCHAR(64) NOT NULL PRIMARY KEY, paid_at ${instant} NOT NULL)`);
   await query("CREATE TABLE points (order_no VARCHAR(64) NOT NULL)");
   const shop: Shop = {
-    ...{ database, query, ago },
+    database,
+    query,
+    ago,
     async order(key, minutes = 30) {
       await query(`INSERT INTO orders VALUES ('${key}', ${ago(minutes)})`);
     },
@@ -90,8 +86,11 @@ export async function openShop(place: QueuePlace, layout?: TableLayout): Promise
       const all: Finding[] = [];
       const to = new Date(Date.now() - 10 * MINUTE_MS);
       const report = await reconcile({
-        ...{ database, types: ["order.paid"], businessQuery: PAID },
-        ...{ to, from: new Date(to.getTime() - 240 * MINUTE_MS) },
+        database,
+        types: ["order.paid"],
+        businessQuery: PAID,
+        to,
+        from: new Date(to.getTime() - 240 * MINUTE_MS),
         ...options,
         onFinding: (finding) => void all.push(finding),
       });

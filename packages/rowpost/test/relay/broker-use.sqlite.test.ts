@@ -132,7 +132,9 @@ it("a broker that does not answer its check holds the start for the publish time
 function listing(lines: string[]): Logger {
   const nothing = (): void => undefined;
   return {
-    ...{ debug: nothing, info: nothing, warn: nothing },
+    debug: nothing,
+    info: nothing,
+    warn: nothing,
     error: (message, fields) => void lines.push(`${message}: ${String(fields?.["reason"]).replace(/^[A-Z]+: /, "")}`),
   };
 }

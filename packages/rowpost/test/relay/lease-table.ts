@@ -39,7 +39,11 @@ interface MutableLease {
 /** Makes a table with this many free shards. */
 export function createLeaseTable(shardCount = 16): LeaseTable {
   const rows: MutableLease[] = Array.from({ length: shardCount }, (_, shard) => ({
-    ...{ shard, owner: undefined, epoch: "0", leaseUntil: "", leaseMs: 0 },
+    shard,
+    owner: undefined,
+    epoch: "0",
+    leaseUntil: "",
+    leaseMs: 0,
   }));
   const seen = new Map<string, { label: string; lock: string | undefined; atMs: number }>();
   const heldLocks = new Set<string>();
@@ -75,7 +79,10 @@ export function createLeaseTable(shardCount = 16): LeaseTable {
           return row !== undefined;
         });
         const instances = [...seen].map(([name, { label: text, lock: held, atMs }]) => ({
-          ...{ owner: name, label: text, lock: held, alive: Math.abs(table.nowMs - atMs) < instanceTimeoutMs },
+          owner: name,
+          label: text,
+          lock: held,
+          alive: Math.abs(table.nowMs - atMs) < instanceTimeoutMs,
         }));
         return { held: still, leases: rows.map((row) => ({ ...row })), instances, suspensions: [] };
       },

@@ -82,7 +82,11 @@ export function defineOldTransactionCases({ forget, ownName, service }: OldTrans
     };
     const warn = (line: string, fields?: object): void => void (line === LINE && told.push(fields));
     const relay = createRelay({
-      ...{ database, broker: memory(), clock, housekeepingMs: 10, drainTimeoutMs: 0 },
+      database,
+      broker: memory(),
+      clock,
+      housekeepingMs: 10,
+      drainTimeoutMs: 0,
       logger: { debug: nothing, info: nothing, warn, error: nothing },
     });
     const minutes = async (count: number): Promise<void> => {

@@ -56,7 +56,12 @@ export function defineRelayCases(service: RelayTestService): void {
       expect(report).toMatchObject({ claimed: 2, sent: 2 });
       const [first] = broker.published("orders");
       expect(first).toMatchObject({
-        ...{ type: "t", key: "1", topic: "orders", body: '{"a":1}', contentType: "application/json", attempt: 1 },
+        type: "t",
+        key: "1",
+        topic: "orders",
+        body: '{"a":1}',
+        contentType: "application/json",
+        attempt: 1,
         headers: { "rowpost-id": "t:1", "rowpost-type": "t", "rowpost-key": "1", "rowpost-attempt": "1" },
       });
       expect(await columns("1")).toMatchObject({ message_id: first?.messageId, fail_reason: null });

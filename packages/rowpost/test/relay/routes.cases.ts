@@ -97,8 +97,11 @@ export function defineRoutesCases(service: RelayTestService): void {
 
   function makeRelay(change: Partial<Broker>, options: Partial<RelayOptions>): void {
     relay = createRelay({
-      ...{ database: database.connect(), broker: { ...broker, ...change }, publishTimeoutMs: PUBLISH_TIMEOUT_MS },
-      ...{ batchSize: WINDOW_SIZE / 2, windowSize: WINDOW_SIZE },
+      database: database.connect(),
+      broker: { ...broker, ...change },
+      publishTimeoutMs: PUBLISH_TIMEOUT_MS,
+      batchSize: WINDOW_SIZE / 2,
+      windowSize: WINDOW_SIZE,
       ...options,
     });
     relay.on("sent", ({ message: { topic } }) => {

@@ -6,17 +6,24 @@ import type { ScannedMessage } from "../../src/relay/store.ts";
 export function scannedMessage(change: Partial<ScannedMessage> = {}): ScannedMessage {
   const id = change.id ?? "1";
   return {
-    ...{ id, shard: 0, type: "t", key: id, topic: "orders", body: "{}", bodyBytes: 2 },
-    ...{ isBodyNull: false, headers: null },
-    ...{
-      contentType: null,
-      orderingKey: null,
-      retryCount: 0,
-      deliveryCount: 0,
-      lockVersion: "0",
-      identityHash: `t ${change.key ?? id}`,
-    },
-    ...{ deliverAtMs: null, resend: false, waitingMs: 0, due: false },
+    id,
+    shard: 0,
+    type: "t",
+    key: id,
+    topic: "orders",
+    body: "{}",
+    bodyBytes: 2,
+    isBodyNull: false,
+    headers: null,
+    contentType: null,
+    orderingKey: null,
+    retryCount: 0,
+    deliveryCount: 0,
+    lockVersion: "0",
+    identityHash: `t ${change.key ?? id}`,
+    resend: false,
+    waitingMs: 0,
+    due: false,
     ...change,
   };
 }
@@ -29,8 +36,15 @@ export function inFlightMessage(change: Partial<ScannedMessage> = {}): InFlight 
     row,
     epoch: "1",
     outgoing: {
-      ...{ id, type, key, topic, body: "{}", contentType: "application/json", headers: {}, attempt: 1 },
-      ...{ orderingKey: row.orderingKey ?? undefined },
+      id,
+      type,
+      key,
+      topic,
+      body: "{}",
+      contentType: "application/json",
+      headers: {},
+      attempt: 1,
+      orderingKey: row.orderingKey ?? undefined,
     },
   };
 }

@@ -9,7 +9,11 @@ import { createManualClock } from "../../src/testing/manual-clock.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "./bench-database.ts";
 
 const REFUSED: PublishResult = {
-  ...{ status: "failed", scope: "connection", retriable: true, code: "ECONNREFUSED", reason: "nobody there" },
+  status: "failed",
+  scope: "connection",
+  retriable: true,
+  code: "ECONNREFUSED",
+  reason: "nobody there",
 };
 
 /** Defines the cases. */

@@ -33,7 +33,10 @@ export function defineSteppedClockCases(service: RelayTestService): void {
     const warn = (line: string, fields?: object): void => void (line === LINE && told.push(fields));
     const broker = memory();
     const relay = createRelay({
-      ...{ database: table.connect(), broker, clock, housekeepingMs: 10 },
+      database: table.connect(),
+      broker,
+      clock,
+      housekeepingMs: 10,
       logger: { debug: nothing, info: nothing, warn, error: nothing },
     });
     const turns = async (): Promise<void> => {

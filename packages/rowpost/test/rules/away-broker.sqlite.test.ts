@@ -13,7 +13,11 @@ import { createRelayDatabase, type RelayTestDatabase } from "../relay/bench-data
 const SENT = 2;
 const MESSAGES = 600;
 const REFUSED: PublishResult = {
-  ...{ status: "failed", scope: "connection", retriable: true, code: "ECONNREFUSED", reason: "nobody there" },
+  status: "failed",
+  scope: "connection",
+  retriable: true,
+  code: "ECONNREFUSED",
+  reason: "nobody there",
 };
 
 let database: RelayTestDatabase;
@@ -37,7 +41,8 @@ beforeEach(async () => {
   relay = createRelay({ database: database.connect(), clock, broker: routes({ bad }, { otherwise: memory() }) });
   await database.insert(
     Array.from({ length: MESSAGES }, (_, index) => ({
-      ...{ key: String(index), topic: "bad" },
+      key: String(index),
+      topic: "bad",
       ...(index % 2 === 0 ? {} : { orderingKey: `k${index % 7}` }),
     })),
   );

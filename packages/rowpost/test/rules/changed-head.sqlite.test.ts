@@ -12,7 +12,8 @@ it("the followers of a head that changed after its scan are given back, uncounte
   const broker = memory();
   let changed = false;
   const relay = createRelay({
-    ...{ database: database.connect(), broker },
+    database: database.connect(),
+    broker,
     async onFaultPoint(point) {
       if (changed || point !== "beforeClaim") return;
       changed = true;

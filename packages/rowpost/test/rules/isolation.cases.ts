@@ -289,7 +289,8 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     await database.insert([{ key: "held2" }, { key: "free3" }]);
     await session.transaction(async (tx) => {
       await tx.run({
-        ...{ name: "t", params: [] },
+        name: "t",
+        params: [],
         text: "SELECT id FROM local_message WHERE message_type = 't' AND message_key = 'held2' FOR UPDATE",
       });
       await relay.tick();

@@ -30,7 +30,10 @@ function relayWith(change: (store: RelayStore) => Partial<RelayStore>, options: 
         return { ...store, ...change(store) };
       },
     },
-    ...{ broker: memory(), heartbeatMs: 20, housekeepingMs: 20, ...options },
+    broker: memory(),
+    heartbeatMs: 20,
+    housekeepingMs: 20,
+    ...options,
   });
   relays.push(relay);
   return relay;
@@ -185,7 +188,10 @@ it("a gauge goes back to 0 with its last message", async () => {
   const refused = { status: "failed", scope: "message", retriable: false, code: "NO", reason: "no" } as const;
   let working = false;
   const relay = relayWith(() => ({}), {
-    ...{ clock, metrics, drainTimeoutMs: 0, retry: { baseMs: 3_600_000, maxMs: 3_600_000 } },
+    clock,
+    metrics,
+    drainTimeoutMs: 0,
+    retry: { baseMs: 3_600_000, maxMs: 3_600_000 },
     broker: memory({ outcome: () => (working ? undefined : { ...refused, retriable: true }) }),
   });
   await database.insert([{ key: "1" }]);

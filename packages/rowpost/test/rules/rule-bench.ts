@@ -71,7 +71,11 @@ export function useRuleBench(service: RelayTestService): RuleBench {
       // drainTimeoutMs 0: under a clock that stands still, a stop must not wait for it.
       const relay = createRelay({
         database: store === undefined ? plain : withStore(plain, store),
-        ...{ broker, clock, drainTimeoutMs: 0, logger: "silent", ...options },
+        broker,
+        clock,
+        drainTimeoutMs: 0,
+        logger: "silent",
+        ...options,
       });
       relays.push(relay);
       return { relay, broker };

@@ -23,7 +23,8 @@ export function defineTurnCases(service: RelayTestService): void {
 
 function rowsOf(topic: string, count: number, orderingKey?: string) {
   return Array.from({ length: count }, (_, index) => ({
-    ...{ key: `${topic}-${index}`, topic },
+    key: `${topic}-${index}`,
+    topic,
     ...(orderingKey === undefined ? {} : { orderingKey }),
   }));
 }

@@ -51,8 +51,13 @@ export function defineWorkingOwnerCases(service: RelayTestService): void {
       warned();
     };
     const relay = createRelay({
-      ...{ database, broker: memory(), logger: { debug: nothing, info: nothing, warn, error: nothing } },
-      ...{ publishTimeoutMs: 100, leaseMs: 800, heartbeatMs: 50, housekeepingMs: 50 },
+      database,
+      broker: memory(),
+      logger: { debug: nothing, info: nothing, warn, error: nothing },
+      publishTimeoutMs: 100,
+      leaseMs: 800,
+      heartbeatMs: 50,
+      housekeepingMs: 50,
     });
     relays.push(relay);
     return { relay, warnings, isWarned };

@@ -22,7 +22,8 @@ describeWithPrograms(postgresPrograms, "TLS to the database", () =>
       async start({ cert, key }) {
         const from = await makePostgresData();
         const server = await startOwnPostgres({
-          ...{ from, port: await freePort() },
+          from,
+          port: await freePort(),
           settings: { ssl: "on", ssl_cert_file: cert, ssl_key_file: key },
           prepare: (data) => writeFile(join(data, "pg_hba.conf"), ACCESS),
         });

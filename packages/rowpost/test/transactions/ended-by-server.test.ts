@@ -11,7 +11,10 @@ import { createTestDatabase, describeWithService, type TestDatabase } from "../s
 import { createTables } from "./handle-cases.ts";
 
 const message = (key: string, characters = 2): NewMessage => ({
-  ...{ type: "t", key, topic: "orders", body: "x".repeat(characters) },
+  type: "t",
+  key,
+  topic: "orders",
+  body: "x".repeat(characters),
 });
 
 describeWithService(["mariadb", "mysql8", "mysql9"], "a transaction that the server ends", ({ name: service }) => {

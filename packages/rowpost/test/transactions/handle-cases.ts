@@ -66,8 +66,16 @@ function message(change: Partial<NewMessage> = {}): NewMessage {
 
 function encoded(key: string): EncodedMessage {
   return {
-    ...{ type: "order.created", key, topic: "orders", body: "{}", headers: null, contentType: null },
-    ...{ orderingKey: null, delayMs: null, deliverAtMs: null, createdBy: "test" },
+    type: "order.created",
+    key,
+    topic: "orders",
+    body: "{}",
+    headers: null,
+    contentType: null,
+    orderingKey: null,
+    delayMs: null,
+    deliverAtMs: null,
+    createdBy: "test",
   };
 }
 

@@ -90,16 +90,15 @@ async function look(
   ];
   const complete = questions.length === 0 ? completeStates(options.states, values) : undefined;
   return {
-    ...{ table, server: `${session.server.product} ${session.server.version}` },
+    table,
+    server: `${session.server.product} ${session.server.version}`,
     rows: values.reduce((sum, { count }) => sum + count, 0),
     columns: [...mapping.columns].map(([property, column]) => `${property} = ${column}`),
     values: values.map(({ count, value }) => valueText(say, value, count)),
     features: featuresOf(mapping, say),
-    ...{
-      questions,
-      mustFix: mustFix(catalog, mapping, { states: complete?.states, say }),
-      advice: adviceSql(catalog, mapping),
-    },
+    questions,
+    mustFix: mustFix(catalog, mapping, { states: complete?.states, say }),
+    advice: adviceSql(catalog, mapping),
     notes: [
       ...notesOf(catalog, mapping, { added: complete?.added ?? [], say }),
       say(`clock: ${clock.why}`, `时钟：${clock.why}`),

@@ -180,16 +180,21 @@ async function readInformationSchema(session: Session, { schema, table }: Place)
   );
   return {
     columns: columns.map((row) => ({
-      ...{ name: String(row["name"]), type: String(row["type"]), kind: kindOf(String(row["base"])) },
+      name: String(row["name"]),
+      type: String(row["type"]),
+      kind: kindOf(String(row["base"])),
       length: row["length"] === null ? undefined : Number(row["length"]),
       isNullable: row["nullable"] === "YES",
       hasDefault:
         (row["preset"] !== null && row["preset"] !== "NULL") || /auto_increment|GENERATED/i.test(String(row["extra"])),
-      ...{ comment: told(row["comment"]), fraction: Number(row["fraction"] ?? 0) },
+      comment: told(row["comment"]),
+      fraction: Number(row["fraction"] ?? 0),
     })),
     keys: keys.map((row) => ({
-      ...{ index: String(row["name"]), column: String(row["col"]) },
-      ...{ isUnique: Number(row["repeated"]) === 0, isPrimary: row["name"] === "PRIMARY" },
+      index: String(row["name"]),
+      column: String(row["col"]),
+      isUnique: Number(row["repeated"]) === 0,
+      isPrimary: row["name"] === "PRIMARY",
     })),
   };
 }
@@ -222,14 +227,21 @@ async function readPostgres(session: Session, { schema, table }: Place): Promise
       const type = String(row["type"]);
       const fraction = /^timestamp(?:\((\d)\))?/.exec(type);
       return {
-        ...{ name: String(row["name"]), type, kind: kindOf(type), length: lengthOf(type) },
-        ...{ isNullable: Number(row["nullable"]) === 1, hasDefault: Number(row["preset"]) === 1 },
-        ...{ comment: told(row["comment"]), fraction: Number(fraction?.[1] ?? 6) },
+        name: String(row["name"]),
+        type,
+        kind: kindOf(type),
+        length: lengthOf(type),
+        isNullable: Number(row["nullable"]) === 1,
+        hasDefault: Number(row["preset"]) === 1,
+        comment: told(row["comment"]),
+        fraction: Number(fraction?.[1] ?? 6),
       };
     }),
     keys: keys.map((row) => ({
-      ...{ index: String(row["name"]), column: String(row["col"]) },
-      ...{ isUnique: Number(row["is_unique"]) === 1, isPrimary: Number(row["is_primary"]) === 1 },
+      index: String(row["name"]),
+      column: String(row["col"]),
+      isUnique: Number(row["is_unique"]) === 1,
+      isPrimary: Number(row["is_primary"]) === 1,
     })),
   };
 }
@@ -252,9 +264,14 @@ async function readSqlite(session: Session, { table }: Place): Promise<Read> {
       const type = String(row["type"]);
       const isId = primary.length === 1 && Number(row["pk"]) === 1 && /^integer$/i.test(type);
       return {
-        ...{ name: String(row["name"]), type, kind: kindOf(type), length: lengthOf(type) },
-        ...{ isNullable: Number(row["required"]) === 0 && !isId, hasDefault: row["preset"] !== null || isId },
-        ...{ comment: "", fraction: 3 },
+        name: String(row["name"]),
+        type,
+        kind: kindOf(type),
+        length: lengthOf(type),
+        isNullable: Number(row["required"]) === 0 && !isId,
+        hasDefault: row["preset"] !== null || isId,
+        comment: "",
+        fraction: 3,
       };
     }),
     keys: [
@@ -262,8 +279,10 @@ async function readSqlite(session: Session, { table }: Place): Promise<Read> {
       ...keys
         .filter((row) => primary.length !== 1 || !String(row["name"]).includes("(primary)"))
         .map((row) => ({
-          ...{ index: String(row["name"]), column: String(row["col"]) },
-          ...{ isUnique: Number(row["is_unique"]) === 1, isPrimary: false },
+          index: String(row["name"]),
+          column: String(row["col"]),
+          isUnique: Number(row["is_unique"]) === 1,
+          isPrimary: false,
         })),
     ],
   };

@@ -40,17 +40,24 @@ test("20 tables of renamed columns: nine of ten right, the rest asked, none wron
     .sample(fc.tuple(names, fc.nat()), { numRuns: 20, seed: 20_261_124 })
     .map(([each]) => each)) {
     const columns = chosen.map(([name, comment = ""], place) => ({
-      ...{
-        name: name === "zz" ? `${prefix}zz${place}` : `${prefix}${name}`,
-        comment,
-        kind: NAMES[place]?.[1] ?? "other",
-      },
-      ...{ type: "", length: undefined, isNullable: true, hasDefault: false, fraction: 0 },
+      name: name === "zz" ? `${prefix}zz${place}` : `${prefix}${name}`,
+      comment,
+      kind: NAMES[place]?.[1] ?? "other",
+      type: "",
+      length: undefined,
+      isNullable: true,
+      hasDefault: false,
+      fraction: 0,
     }));
     const of = (place: number): string => columns[place]?.name ?? "";
     const catalog: Catalog = {
-      ...{ dialect: "mysql", schema: undefined, table: "t", columns, primaryKey: [of(0)] },
-      ...{ uniques: [[of(1), of(2)]], indexes: [] },
+      dialect: "mysql",
+      schema: undefined,
+      table: "t",
+      columns,
+      primaryKey: [of(0)],
+      uniques: [[of(1), of(2)]],
+      indexes: [],
     };
     const mapping = mapColumns(catalog);
     for (const [place, [property]] of NAMES.entries()) {

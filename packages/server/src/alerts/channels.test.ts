@@ -7,8 +7,13 @@ import { wecom } from "./channels/wecom.ts";
 import { cutToBytes } from "./texts.ts";
 
 const NOTICE: Outgoing = {
-  ...{ id: "a1", source: "main", alerts: [], title: "标题".repeat(60), text: "消息".repeat(2_000) },
-  ...{ severity: "critical", isResolved: false },
+  id: "a1",
+  source: "main",
+  alerts: [],
+  title: "标题".repeat(60),
+  text: "消息".repeat(2_000),
+  severity: "critical",
+  isResolved: false,
 };
 const TO = { url: "https://example.org/send?key=k", secret: "SEC1", keyword: "告警", nowMs: 1_700_000_000_123 };
 

@@ -106,7 +106,10 @@ export function readAlertFile(path: string, environment: Readonly<Record<string,
     if (rest.type !== "webhook" && !secret.safeParse(url).success)
       refuse(`${at}.url`, "must be env:NAME or file:PATH: whoever has this address can write there");
     return {
-      ...{ name: channelName, type: rest.type, from: rest.from, keyword: rest.keyword },
+      name: channelName,
+      type: rest.type,
+      from: rest.from,
+      keyword: rest.keyword,
       language: of ?? data.language,
       url: addressOf(url, `${at}.url`),
       secret: from === undefined ? undefined : secretOf(from, `${at}.secret`),
@@ -137,7 +140,8 @@ export function readAlertFile(path: string, environment: Readonly<Record<string,
   const secrets = channels.flatMap((each) => [each.url, each.secret, ...credentialsOf(each.url)]);
   return {
     rules: rulesOf(data.rules),
-    ...{ channels, consoleUrl: data.console },
+    channels,
+    consoleUrl: data.console,
     secrets: secrets.filter((each): each is string => each !== undefined && each !== ""),
   };
 }

@@ -23,7 +23,8 @@ export async function deliver(state: AlertsState, parts: DeliveryParts): Promise
   });
   const answers = await Promise.all(
     attempts.map(async ({ channel, notice }) => ({
-      ...{ channel, notice },
+      channel,
+      notice,
       answer: await channel.send(notice, parts.source),
     })),
   );

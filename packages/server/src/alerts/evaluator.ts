@@ -175,7 +175,9 @@ function stepInput(
   conditions: readonly Condition[],
 ): Omit<StepInput, "elapsedMs" | "silences"> {
   return {
-    ...{ at: new Date().toISOString(), noticeId: `alert_${randomUUID()}`, rules },
+    at: new Date().toISOString(),
+    noticeId: `alert_${randomUUID()}`,
+    rules,
     conditions: conditions.filter(({ rule }) => isOn(rules, rule)),
     channels: channels.map(({ config: { from, name } }) => ({ name, from })),
   };

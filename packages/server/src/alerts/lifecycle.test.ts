@@ -4,10 +4,17 @@ import { type Condition, RULE_DEFAULTS } from "./rules.ts";
 import { type AlertsState, NO_ALERTS, type NoticeItem, parseState } from "./state.ts";
 
 const FAILED: Condition = {
-  ...{ rule: "failed", subject: "orders", severity: "warning", value: 1, facts: { count: 1, more: 0 } },
+  rule: "failed",
+  subject: "orders",
+  severity: "warning",
+  value: 1,
+  facts: { count: 1, more: 0 },
 };
 const OLDEST: Condition = {
-  ...{ rule: "oldest-due", subject: "", severity: "warning", value: 400_000 },
+  rule: "oldest-due",
+  subject: "",
+  severity: "warning",
+  value: 400_000,
   facts: { id: "7", topic: "orders", waitingMs: 400_000 },
 };
 const NO_RELAY: Condition = { rule: "no-relay", subject: "", severity: "critical", value: 1, facts: {} };
@@ -21,8 +28,15 @@ function life(input: Partial<StepInput> = {}, from: AlertsState = NO_ALERTS) {
   function go(conditions: readonly Condition[], elapsedMs = 15_000, more: Partial<StepInput> = {}) {
     steps += 1;
     state = step(state, {
-      ...{ elapsedMs, conditions, at: "2026-11-24T04:00:00.000Z", rules: RULE_DEFAULTS, silences: [] },
-      ...{ channels: [{ name: "night", from: "info" }], noticeId: `n${steps}`, ...input, ...more },
+      elapsedMs,
+      conditions,
+      at: "2026-11-24T04:00:00.000Z",
+      rules: RULE_DEFAULTS,
+      silences: [],
+      channels: [{ name: "night", from: "info" }],
+      noticeId: `n${steps}`,
+      ...input,
+      ...more,
     });
     const fresh = state.notices.slice(told.length);
     told.push(...fresh.map(({ items }) => items));
@@ -111,12 +125,20 @@ describe("the state of an earlier version", () => {
     [`failed|${subject}`]: { ...FAILED, ...KEPT, subject, peak: 9, changes: [0, 30_000], isFlapping: true, ...more },
   });
   const notice = {
-    ...{ id: "n", at: "2026-11-24T03:00:00.000Z", isFallback: true, deliveries: { night: { tries: 1, nextMs: 0 } } },
+    id: "n",
+    at: "2026-11-24T03:00:00.000Z",
+    isFallback: true,
+    deliveries: { night: { tries: 1, nextMs: 0 } },
     items: [{ ...FAILED, kind: "flapping", since: "2026-11-24T03:00:00.000Z", forMs: 0, peak: 9 }],
   };
   const stored = JSON.stringify({
-    ...{ owner: "e", clockMs: 60_000, history: [], failed: { orders: { count: 1, roseMs: 0 } }, channels: {} },
-    ...{ queue: { lookedMs: 0, isThere: true, after: "", topics: [] }, doctor: { lookedMs: 0, found: [] } },
+    owner: "e",
+    clockMs: 60_000,
+    history: [],
+    failed: { orders: { count: 1, roseMs: 0 } },
+    channels: {},
+    queue: { lookedMs: 0, isThere: true, after: "", topics: [] },
+    doctor: { lookedMs: 0, found: [] },
     alerts: {
       ...alert("orders", { phase: "firing", toldMs: 15_000 }),
       ...alert("stock", { phase: "ok", toldMs: 15_000 }),

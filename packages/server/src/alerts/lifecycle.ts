@@ -85,11 +85,26 @@ function move(
   const alert: Alert =
     before === undefined
       ? {
-          ...{ rule, subject, facts, severity, value, peak: value, phase: "waiting" },
-          ...{ sinceMs: clockMs, since: at, seenMs: clockMs, firedMs: null, toldMs: null, toldSeverity: null },
+          rule,
+          subject,
+          facts,
+          severity,
+          value,
+          peak: value,
+          phase: "waiting",
+          sinceMs: clockMs,
+          since: at,
+          seenMs: clockMs,
+          firedMs: null,
+          toldMs: null,
+          toldSeverity: null,
         }
       : {
-          ...{ ...before, facts, value, peak: Math.max(before.peak, value), seenMs: clockMs },
+          ...before,
+          facts,
+          value,
+          peak: Math.max(before.peak, value),
+          seenMs: clockMs,
           severity: graver(severity, before.severity),
         };
   if (alert.phase === "firing" || clockMs - alert.sinceMs < forMsOf(rules, rule)) return alert;

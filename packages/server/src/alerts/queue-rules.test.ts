@@ -11,15 +11,34 @@ const MONTHS = { months: [202_611, 202_612], retentionMonths: null };
 
 function partition(more: Partial<GroupPartition> = {}): GroupPartition {
   return {
-    ...{ partition: 3, nextId: "1", lag: NONE, lagMs: 0, head: undefined, movedMsAgo: 0, waiting: NONE, behind: NONE },
-    ...{ dead: NONE, oldestWaiting: undefined, oldestUnfinishedMs: 0, member: undefined, ...more },
+    partition: 3,
+    nextId: "1",
+    lag: NONE,
+    lagMs: 0,
+    head: undefined,
+    movedMsAgo: 0,
+    waiting: NONE,
+    behind: NONE,
+    dead: NONE,
+    oldestWaiting: undefined,
+    oldestUnfinishedMs: 0,
+    member: undefined,
+    ...more,
   };
 }
 
 function group(more: Partial<GroupStatus> = {}): GroupStatus {
   return {
-    ...{ topic: "orders", group: "billing", paused: undefined, lag: NONE, lagMs: 0, oldestUnfinishedMs: 0 },
-    ...{ waiting: NONE, dead: NONE, partitions: [partition()], ...more },
+    topic: "orders",
+    group: "billing",
+    paused: undefined,
+    lag: NONE,
+    lagMs: 0,
+    oldestUnfinishedMs: 0,
+    waiting: NONE,
+    dead: NONE,
+    partitions: [partition()],
+    ...more,
   };
 }
 
@@ -48,7 +67,9 @@ describe("a group", () => {
       partition({
         oldestUnfinishedMs: 24 * 60 * MINUTE,
         oldestWaiting: {
-          ...{ id: "9", attempt: 0, error: undefined },
+          id: "9",
+          attempt: 0,
+          error: undefined,
           nextAttemptAt: new Date(NOW + minutes * MINUTE).toISOString(),
         },
       });

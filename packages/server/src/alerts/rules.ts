@@ -175,7 +175,11 @@ function dueConditions(rules: Rules, { oldestDue, suspensions }: OutboxStatus): 
 
 function lateConditions(rule: "unconfirmed" | "sending-long", late: readonly LateMessages[]): Condition[] {
   return late.map(({ count, lateMs, name }) => ({
-    ...{ rule, subject: name, severity: "warning", value: count, facts: { count, lateMs } },
+    rule,
+    subject: name,
+    severity: "warning",
+    value: count,
+    facts: { count, lateMs },
   }));
 }
 
@@ -183,7 +187,10 @@ function suspensionConditions({ suspensions }: OutboxStatus): Condition[] {
   return suspensions
     .filter(({ endsInMs }) => endsInMs === null)
     .map(({ author, scope, value }) => ({
-      ...{ rule: "suspension", subject: `${scope}:${value}`, severity: "info", value: 1 },
+      rule: "suspension",
+      subject: `${scope}:${value}`,
+      severity: "info",
+      value: 1,
       facts: { scope, name: value, author },
     }));
 }

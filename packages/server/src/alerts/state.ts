@@ -67,7 +67,14 @@ export interface AlertsState {
 }
 
 export const NO_ALERTS: AlertsState = {
-  ...{ owner: "", clockMs: 0, alerts: {}, notices: [], history: [], failed: null, dead: null, channels: {} },
+  owner: "",
+  clockMs: 0,
+  alerts: {},
+  notices: [],
+  history: [],
+  failed: null,
+  dead: null,
+  channels: {},
 };
 
 /**
@@ -84,7 +91,9 @@ export function parseState(text: string | undefined): AlertsState {
     return alert.toldMs === null ? [] : [[key, { ...alert, phase: "firing" }]];
   });
   const notices = stored.notices.map(({ at, deliveries, id, items }) => ({
-    ...{ at, deliveries, id },
+    at,
+    deliveries,
+    id,
     // And told of what came and went in words of its own.
     items: items.map((item) => ((item.kind as string) === "flapping" ? { ...item, kind: "firing" as const } : item)),
   }));

@@ -23,7 +23,14 @@ export function alertChannels({ channels, consoleUrl, secrets }: AlertConfig): A
       const config = { ...found, from: "info" as const };
       const channel = createChannel({ config, consoleUrl, secrets, monotonicMs: () => performance.now() });
       const item: NoticeItem = {
-        ...{ rule: "test", subject: "", severity: "info", kind: "firing", since: at, forMs: 0, value: 0, peak: 0 },
+        rule: "test",
+        subject: "",
+        severity: "info",
+        kind: "firing",
+        since: at,
+        forMs: 0,
+        value: 0,
+        peak: 0,
         facts: {},
       };
       return await channel.send({ id: `test_${randomUUID()}`, at, items: [item] }, source);

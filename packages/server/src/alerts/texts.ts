@@ -70,7 +70,9 @@ export function render({ at, items }: Pick<Notice, "at" | "items">, options: Tex
   });
   const end = options.link === undefined ? [at] : [at, `${words.open}: ${options.link}`];
   const text = fitted(blocks, {
-    ...{ between: isDigest ? "\n" : "\n\n", end: `\n\n${end.join("\n\n")}`, more: words.more },
+    between: isDigest ? "\n" : "\n\n",
+    end: `\n\n${end.join("\n\n")}`,
+    more: words.more,
     mostBytes: options.mostBytes,
   });
   return { title: cutToBytes(title, 200), text, severity: first.severity, isResolved };

@@ -62,7 +62,11 @@ Examples:
       const { adopt } = await import("../adopt/adopt.ts");
       const adoption = await withDatabase(context, databaseOnly(flags), { mayCreateFile: false }, ({ database }) =>
         adopt(database, {
-          ...{ table, schema, states: flags.state ?? {}, columns: flags.column ?? new Map(), clock: flags.clock },
+          table,
+          schema,
+          states: flags.state ?? {},
+          columns: flags.column ?? new Map(),
+          clock: flags.clock,
           file: flags.write ?? `${table}.json`,
           say,
         }),

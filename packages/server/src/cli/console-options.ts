@@ -77,8 +77,13 @@ export async function serveConsole(
   const users = flags.access === undefined ? {} : readAccessFile(flags.access);
   await checkTables(database, layout);
   const made = createConsole({
-    ...{ sources: [{ name: "main", database, layout }], access: { ...users, link }, logger, ...shared },
-    ...{ readOnly: flags.readOnly, basePath: flags.basePath, publicUrl: flags.publicUrl },
+    sources: [{ name: "main", database, layout }],
+    access: { ...users, link },
+    logger,
+    ...shared,
+    readOnly: flags.readOnly,
+    basePath: flags.basePath,
+    publicUrl: flags.publicUrl,
   });
   try {
     const served = await listenForConsole(made, flags.listen);

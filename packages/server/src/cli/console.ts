@@ -57,7 +57,9 @@ async function run(
   const signals = watchSignals(() => undefined);
   try {
     const served = await serveConsole(flags, opened, {
-      ...{ logger, metrics, say: (line) => printLine(context, line) },
+      logger,
+      metrics,
+      say: (line) => printLine(context, line),
       alertChannels: config && alertChannels(config),
     });
     const alerts = config && startAlerts({ sources: [{ name: "main", ...opened }], config, logger, metrics });

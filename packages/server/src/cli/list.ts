@@ -59,7 +59,9 @@ async function readPages(admin: MessageAdmin, flags: ListFlags): Promise<Message
   let beforeId: string | undefined;
   do {
     page = await admin.list({
-      ...{ filter, beforeId, archived: flags.archived === true },
+      filter,
+      beforeId,
+      archived: flags.archived === true,
       limit: Math.min(PAGE_SIZE, limit - messages.length),
       timeLimitMs: Math.max(0, untilMs - performance.now()),
     });

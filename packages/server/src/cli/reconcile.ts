@@ -89,7 +89,9 @@ async function run(context: CommandContext, flags: ReconcileFlags): Promise<Exit
     withConsumerDatabase(context, flags, async (consumers) => {
       try {
         return await reconcile({
-          ...{ ...options, database, layout },
+          ...options,
+          database,
+          layout,
           inbox: options.inbox && { ...options.inbox, database: consumers },
           effects: options.effects && { ...options.effects, database: consumers },
           onFinding(finding) {
@@ -116,7 +118,10 @@ async function optionsOf(flags: ReconcileFlags): Promise<Omit<ReconcileOptions, 
   const [table, schema, ...rest] = typeof inbox === "string" ? inbox.split(".").reverse() : [];
   if (rest.length > 0) throw new InputError(`--inbox ${String(inbox)} has too many dots; expected NAME or SCHEMA.NAME`);
   return {
-    ...{ types: type, timeZone, slackMs: slack, keptForMs: keptFor },
+    types: type,
+    timeZone,
+    slackMs: slack,
+    keptForMs: keptFor,
     businessQuery: await queryOf(businessQuery),
     from: from === undefined ? undefined : new Date(from),
     to: to === undefined ? undefined : new Date(to),

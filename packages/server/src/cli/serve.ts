@@ -43,7 +43,10 @@ async function run(context: CommandContext, flags: ServeFlags): Promise<ExitCode
         beside: async ({ alerts, metrics, relay }) => {
           const { alertChannels } = await import("../alerts/test-notice.ts");
           return await serveConsole(flags, opened, {
-            ...{ logger, say, metrics, isReady: () => relay.health().ready },
+            logger,
+            say,
+            metrics,
+            isReady: () => relay.health().ready,
             alertChannels: alerts && alertChannels(alerts),
           });
         },

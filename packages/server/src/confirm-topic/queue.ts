@@ -6,7 +6,11 @@ export const fromQueueTopic: OpenSource = async ({ environment, group, topic, ur
   const opened = await openQueue(url, environment, database);
   try {
     const consumer = await opened.queue.consume({
-      ...{ topic, group, logger, records: "batch", concurrency: 100 },
+      topic,
+      group,
+      logger,
+      records: "batch",
+      concurrency: 100,
       // A database that is away is no reason to make dead letters of what waits.
       retry: { maxAttempts: 2 ** 31 - 1 },
       handler: ({ body }) => take(textOf(body)),

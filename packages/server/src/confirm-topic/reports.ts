@@ -41,7 +41,8 @@ export function createReports({ outbox, metrics, logger }: ReportParts): TakeRep
   function drop(error: unknown, body: string): void {
     metrics.increment("rowpost_confirmations_total", { status: "invalid" });
     logger.error("a message of the confirmation topic is no confirmation, and is dropped", {
-      ...{ error, body: body.slice(0, SHOWN) },
+      error,
+      body: body.slice(0, SHOWN),
     });
   }
 

@@ -12,7 +12,8 @@ export async function consumeKafkaTopic(
   config: Partial<ConsumerConfig> = {},
 ): Promise<Consumption> {
   const consumer = kafkaClient(kafkaOptionsFromUrl(url, environment)).consumer({
-    ...{ groupId: group, allowAutoTopicCreation: false },
+    groupId: group,
+    allowAutoTopicCreation: false,
     ...config,
   });
   await consumer.connect();

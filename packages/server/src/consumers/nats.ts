@@ -9,7 +9,10 @@ export const consumeNatsStream: Consume = async ({ environment, group, topic, ur
   const { domain, inboxPrefix, ...settings } = natsOptionsFromUrl(url, environment);
   return await consumeNats({
     ...options,
-    ...{ stream: topic, durable: group, domain, inboxPrefix },
+    stream: topic,
+    durable: group,
+    domain,
+    inboxPrefix,
     connect: () => connect(natsConnectOptions(settings, "rowpost consumer")),
   });
 };

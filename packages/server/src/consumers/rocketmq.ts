@@ -10,7 +10,14 @@ export const consumeRocketmqTopic: Consume = async ({ environment, group, topic,
   );
   return await consumeRocketmq({
     ...options,
-    ...{ endpoints, namespace, requestTimeoutMs, tls, accessKey, secretKey, sessionToken },
-    ...{ group, topics: [topic] },
+    endpoints,
+    namespace,
+    requestTimeoutMs,
+    tls,
+    accessKey,
+    secretKey,
+    sessionToken,
+    group,
+    topics: [topic],
   });
 };

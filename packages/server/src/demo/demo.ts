@@ -105,12 +105,18 @@ async function prepare(
   const logger = troubleLogger("consumer", onTrouble);
   const orders = await openOrders({ database, outbox, run: runId, logger });
   const consumer = await startConsumer(options, {
-    ...{ orders, database, say, onTrouble, atEnd, environment: context.environment },
+    orders,
+    database,
+    say,
+    onTrouble,
+    atEnd,
+    environment: context.environment,
   });
   atEnd(() => orders.close());
   const metrics = createMetricsRegistry();
   const relay = createRelay({
-    ...{ database, metrics },
+    database,
+    metrics,
     broker: consumer.broker,
     types: [orderCreated],
     label: `${hostname()}:${process.pid}`,

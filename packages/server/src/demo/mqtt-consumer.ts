@@ -34,8 +34,11 @@ function clientOptions({ servers, user, password, tls }: MqttOptions): IClientOp
   const { hostname, port } = new URL(`mqtt://${first.trim().replace(/^mqtts?:\/\//i, "")}`);
   const given = Object.entries({ username: user, password, servername: serverName, ...details });
   return {
-    ...{ protocol: isSecure ? "mqtts" : "mqtt", protocolVersion: 5, reconnectPeriod: 200 },
-    ...{ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (isSecure ? 8883 : 1883)) },
+    protocol: isSecure ? "mqtts" : "mqtt",
+    protocolVersion: 5,
+    reconnectPeriod: 200,
+    host: hostname.replace(/^\[|\]$/g, ""),
+    port: Number(port || (isSecure ? 8883 : 1883)),
     ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
   };
 }

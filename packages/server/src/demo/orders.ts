@@ -62,7 +62,9 @@ export async function openOrders({ database, outbox, run, logger }: OrdersParts)
 
   return {
     options: {
-      ...{ inbox: counting, handler, logger },
+      inbox: counting,
+      handler,
+      logger,
       retry: { maxAttempts: Number.POSITIVE_INFINITY, maxMs: AGAIN_MS },
       // Without an identity it is another program's: it counts as handled.
       unhandled: () => undefined,

@@ -20,7 +20,9 @@ export const startQueueConsumer: StartConsumer = async (url, { atEnd, environmen
   const broker = queueBroker({ queue });
   atEnd(() => broker.close());
   const consumer = await queue.consume({
-    ...{ topic: TOPIC, group: GROUP, logger: orders.options.logger },
+    topic: TOPIC,
+    group: GROUP,
+    logger: orders.options.logger,
     handler: (message) => orders.receive(() => fromQueue(message)),
   });
   atEnd(() => consumer.stop());

@@ -67,7 +67,10 @@ function operationOf(name: RouteName, route: Route): Json {
     security: role === "anyone" ? [] : [{ session: [] }, { token: [] }],
     parameters: [
       ...[...route.path.matchAll(/:(\w+)/g)].map(([, parameter]) => ({
-        ...{ name: parameter, in: "path", required: true, schema: { type: "string" } },
+        name: parameter,
+        in: "path",
+        required: true,
+        schema: { type: "string" },
       })),
       ...queryParameters(route),
       ...(ifMatch === true ? [{ name: "If-Match", in: "header", required: true, schema: { type: "string" } }] : []),
@@ -84,7 +87,10 @@ function queryParameters({ query }: Route): Json[] {
     readonly required?: readonly string[];
   };
   return Object.entries(properties).map(([name, schema]) => ({
-    ...{ name, in: "query", required: required.includes(name), schema },
+    name,
+    in: "query",
+    required: required.includes(name),
+    schema,
   }));
 }
 

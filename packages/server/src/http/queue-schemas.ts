@@ -44,7 +44,9 @@ const queuePartition = z.object({
   /** Who reads it; absent: nobody. */
   member: z
     .object({
-      ...{ owner: z.string(), label: z.string().optional(), since: z.string().optional() },
+      owner: z.string(),
+      label: z.string().optional(),
+      since: z.string().optional(),
       /** Since its last sign of life; absent: it has signed off. */
       seenMsAgo: z.number().optional(),
     })

@@ -56,7 +56,10 @@ export function topicsOf(status: OutboxStatus): z.infer<typeof topic>[] {
 
 export function relaysOf({ instances, leases }: OutboxStatus): z.infer<typeof relay>[] {
   return instances.map(({ alive, label, owner, report, reportAgeMs, silentMs }) => ({
-    ...{ owner, label, alive, silentMs },
+    owner,
+    label,
+    alive,
+    silentMs,
     shards: leases.filter((lease) => lease.owner === owner).map(({ shard }) => shard),
     report: report && {
       ageMs: reportAgeMs ?? 0,
@@ -100,7 +103,10 @@ export function problemsOf(status: OutboxStatus): Problem[] {
     ...away,
     // Each relay rests a topic by itself; 0: its probe is due or under way.
     ...[...new Map(restingOf(status).map((one) => [one.topic, one])).values()].map(({ reason, restsForMs, topic }) => ({
-      ...{ kind: "topic rests" as const, subject: topic, reason, ...(restsForMs > 0 ? { forMs: restsForMs } : {}) },
+      kind: "topic rests" as const,
+      subject: topic,
+      reason,
+      ...(restsForMs > 0 ? { forMs: restsForMs } : {}),
     })),
     ...failed.map((one) => ({ kind: "failed" as const, subject: one.topic, count: counted(one) })),
     // Those of other topics are not known: said, or a topic that is not there would look well.
@@ -108,7 +114,10 @@ export function problemsOf(status: OutboxStatus): Problem[] {
       .filter(({ atLeast, state }) => state === "failed" && atLeast)
       .map((all) => ({ kind: "failed" as const, subject: "", count: counted(all) })),
     ...suspensions.map(({ author, endsInMs, reason, scope, value }) => ({
-      ...{ kind: "suspended" as const, subject: `${scope} ${value}`, reason, author },
+      kind: "suspended" as const,
+      subject: `${scope} ${value}`,
+      reason,
+      author,
       ...(endsInMs === null ? {} : { forMs: endsInMs }),
     })),
   ];

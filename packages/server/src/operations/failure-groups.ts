@@ -36,7 +36,9 @@ async function eachFailure(
   let beforeId: string | undefined;
   do {
     const page = await admin.list({
-      ...{ filter: { states: ["failed"] }, limit: PAGE, beforeId },
+      filter: { states: ["failed"] },
+      limit: PAGE,
+      beforeId,
       timeLimitMs: Math.max(1, untilMs - performance.now()),
     });
     for (const [index, message] of page.messages.entries()) {

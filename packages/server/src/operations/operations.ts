@@ -121,10 +121,21 @@ export function createOperations(admin: MessageAdmin, logger: Logger): Operation
     async preview({ author, ...request }) {
       const { complete, found, samples, upToId } = await admin.preview(request);
       const operation: Operation = {
-        ...{ id: randomUUID(), kind: request.kind, state: "preview", filter: request.filter, author, reason: "" },
+        id: randomUUID(),
+        kind: request.kind,
+        state: "preview",
+        filter: request.filter,
+        author,
+        reason: "",
         total: { value: found, relation: complete ? "eq" : "gte" },
-        ...{ changed: 0, left: 0, vanished: 0, conflicts: [], error: null },
-        ...{ createdAt: new Date().toISOString(), startedAt: null, endedAt: null },
+        changed: 0,
+        left: 0,
+        vanished: 0,
+        conflicts: [],
+        error: null,
+        createdAt: new Date().toISOString(),
+        startedAt: null,
+        endedAt: null,
       };
       const cancelling = new AbortController();
       const made = { operation, madeMs: performance.now(), request: { ...request, upToId }, cancelling };

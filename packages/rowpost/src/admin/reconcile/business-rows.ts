@@ -66,7 +66,9 @@ export async function compareSlice(view: ReconcileView, request: SliceRequest): 
   const found: Found = {
     named: rows === undefined ? undefined : new Set(rows.identities.map(nameOf)),
     left: new Map(isNew ? rows?.identities.map((each) => [nameOf(each), each]) : []),
-    ...{ findings: [], alone: [], messages: 0 },
+    findings: [],
+    alone: [],
+    messages: 0,
   };
   await view.messages(slice, settings.types, (batch) => look(found, batch, request));
   // Most have been seen by now; the others may have been created at any time.
@@ -80,7 +82,8 @@ export async function compareSlice(view: ReconcileView, request: SliceRequest): 
     found.findings.push(createFinding("no-business-row", message, { id, atMs }));
   }
   return {
-    ...{ findings: found.findings, messages: found.messages },
+    findings: found.findings,
+    messages: found.messages,
     businessRows: isNew ? (rows?.identities.length ?? 0) : 0,
     withoutKey: isNew ? (rows?.withoutKey ?? 0) : 0,
     undecided: isKept ? 0 : missing.length,

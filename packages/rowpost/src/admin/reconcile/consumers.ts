@@ -64,7 +64,8 @@ function count(counts: Map<string, number>, name: string): void {
 function unknownToProducer(handling: SeenHandling): Finding {
   const { consumer, handledAt, handledBy, messageId } = handling;
   return createFinding("unknown-to-producer", handling, {
-    ...{ consumer, atMs: Date.parse(handledAt) },
+    consumer,
+    atMs: Date.parse(handledAt),
     about: `${messageId === null ? "the message" : `the message ${messageId}`} of ${consumer}, on ${handledBy}, `,
   });
 }

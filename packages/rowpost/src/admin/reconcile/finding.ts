@@ -86,7 +86,11 @@ export function createFinding(kind: FindingKind, { type, key }: Identity, detail
   const { about, atMs, consumer, id } = details;
   const [problem, advice] = WORDS[kind];
   return {
-    ...{ kind, type, key, id, consumer },
+    kind,
+    type,
+    key,
+    id,
+    consumer,
     at: atMs === undefined ? undefined : new Date(atMs).toISOString(),
     problem: about === undefined ? problem : `${about}${problem}`,
     advice: id === undefined ? advice : advice.replaceAll("--id", `--id ${id}`),

@@ -107,7 +107,10 @@ function createRun(settings: Settings, window: Window, isWindowed: boolean) {
   let moreEffects = false;
   let unknown: readonly UnknownConfirmation[] = [];
   return {
-    ...{ settings, window, looked, passed },
+    settings,
+    window,
+    looked,
+    passed,
 
     /** Behind the transaction: who is told may take his time, and use the same database. */
     async tell(findings: readonly Finding[]): Promise<void> {
@@ -129,8 +132,12 @@ function createRun(settings: Settings, window: Window, isWindowed: boolean) {
 
     report(sinceMs: number): ReconcileReport {
       const gaps = gapsOf(settings, {
-        ...{ isWindowed, looked, moreEffects, sinceMs },
-        ...{ rows: passed.undecided, handlings: inbox?.undecided ?? 0 },
+        isWindowed,
+        looked,
+        moreEffects,
+        sinceMs,
+        rows: passed.undecided,
+        handlings: inbox?.undecided ?? 0,
       });
       return {
         from: new Date(window.fromMs).toISOString(),
@@ -153,7 +160,10 @@ async function compareConsumers(store: ReconcileStore, run: Run, nowMs: number):
     inbox === undefined
       ? undefined
       : await compareInbox(store, {
-          ...{ settings, inbox, window, nowMs },
+          settings,
+          inbox,
+          window,
+          nowMs,
           tell: async (findings, handlings) => {
             looked.handlings += handlings;
             await tell(findings);

@@ -62,7 +62,9 @@ export async function publishBatch(
   }
 
   const call = createCall<PlacedMessage>({
-    ...{ count: batch.length, scope, window },
+    count: batch.length,
+    scope,
+    window,
     // No `leave`: whether a request was handed over, or even answered, shows when it has ended.
     carrier: (own) => ({ hand: (load) => hand(own, load) }),
   });

@@ -41,7 +41,8 @@ export function outcomeOf(
 ): Outcome {
   if (!exchange.answered) return failed(exchange.handedOver ? "unknown" : awayScope, exchange.code, exchange.reason);
   return outcomeOfAnswer(exchange.answer, {
-    ...{ label, receiptHeader },
+    label,
+    receiptHeader,
     webhookId: webhookId(type, key),
     nowMs: clock.wallMs(),
   });

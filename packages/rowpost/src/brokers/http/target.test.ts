@@ -5,7 +5,11 @@ import { targetOf } from "./target.ts";
 
 test("an address is taken apart; its account becomes a header and stands in no label", () => {
   expect(targetOf("https://me:p%40ss@[::1]/in?key=1")).toEqual({
-    ...{ secure: true, hostname: "::1", port: 443, path: "/in?key=1", label: "https://[::1]/in" },
+    secure: true,
+    hostname: "::1",
+    port: 443,
+    path: "/in?key=1",
+    label: "https://[::1]/in",
     authorization: { authorization: `Basic ${Buffer.from("me:p@ss").toString("base64")}` },
   });
 });

@@ -32,7 +32,9 @@ export async function publishBatch(
   /** The batches whose turn it is, until all of them are there that came in one turn. */
   let gathered: Load<Item>[] = [];
   const call = createCall<Item>({
-    ...{ count: batch.length, scope, window: publishing.window },
+    count: batch.length,
+    scope,
+    window: publishing.window,
     // No `leave`: the session knows when it must not be used any more.
     carrier: (own) => {
       const sender = createSender(publishing, own, scope);

@@ -76,8 +76,14 @@ export function openLink({ MqttClient }: MqttModule, address: ServerAddress, set
   const socket = openSocket(address, settings);
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   const client = new MqttClient(() => socket, {
-    ...{ protocolId: "MQTT", protocolVersion: 5, clean: true, clientId: name, ...settings.login },
-    ...{ reconnectPeriod: 0, connectTimeout: 2 * settings.connectTimeoutMs, keepalive: KEEP_ALIVE },
+    protocolId: "MQTT",
+    protocolVersion: 5,
+    clean: true,
+    clientId: name,
+    ...settings.login,
+    reconnectPeriod: 0,
+    connectTimeout: 2 * settings.connectTimeoutMs,
+    keepalive: KEEP_ALIVE,
   });
 
   function finish(failure: PublishFailed): void {

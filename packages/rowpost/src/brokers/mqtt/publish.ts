@@ -25,7 +25,9 @@ export async function publishBatch(
   const { prefix, maxBodyBytes, requireSubscribers } = settings;
   const release = link.use();
   const call = createCall<PlacedMessage>({
-    ...{ count: batch.length, scope, window },
+    count: batch.length,
+    scope,
+    window,
     carrier: ({ settle }) => ({
       hand(load, retry) {
         const message = load.items[0]?.message;

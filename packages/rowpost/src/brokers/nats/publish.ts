@@ -39,7 +39,9 @@ export function publishBatch(
   scope: AbortScope,
 ): Promise<PublishResult[]> {
   const call = createCall<PlacedMessage>({
-    ...{ count: batch.length, scope, window: publishing.window },
+    count: batch.length,
+    scope,
+    window: publishing.window,
     carrier: (own) => carrierOn(publishing, link, own),
   });
   startLanes(call, batch, { destinationOf: ({ topic }) => topic, bytesOf: bodyBytes });
@@ -86,7 +88,9 @@ function carrierOn({ settings, streams }: Publishing, link: Link, call: Call<Pla
       const { subject, headers, body } = wire;
       let isSettled = false;
       const forget = link.send({
-        ...{ subject, headers, body },
+        subject,
+        headers,
+        body,
         settle(outcome) {
           isSettled = true;
           onOutcome(load, subject, outcome);

@@ -24,7 +24,9 @@ function createServer({ loads, leaves = true }: { loads?: number; leaves?: boole
       begin?: (call: Call<PlacedMessage>) => void,
     ) {
       const call = createCall<PlacedMessage>({
-        ...{ count: batch.length, scope, window },
+        count: batch.length,
+        scope,
+        window,
         carrier: (own) => ({
           hand(load, retry) {
             const name = keysOf(load);

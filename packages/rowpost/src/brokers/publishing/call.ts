@@ -126,7 +126,11 @@ export function createCall<Item extends Placed>({
     if (known !== undefined) return known;
     const queue: Queue<Item> = {
       destination,
-      ...{ ready: [], position: 0, isWaiting: false, isPumping: false, isAsked: false },
+      ready: [],
+      position: 0,
+      isWaiting: false,
+      isPumping: false,
+      isAsked: false,
       retry: () => pump(queue),
       onRoom() {
         queue.isWaiting = false;

@@ -122,7 +122,9 @@ async function publishTurn(
   }
 
   const call: Call<Item> = createCall<Item>({
-    ...{ count: batch.length, scope, window },
+    count: batch.length,
+    scope,
+    window,
     carrier: (own) => ({
       hand(load) {
         own.settleBy(load, outcomesOf(load));

@@ -41,7 +41,9 @@ export async function publishBatch(
   const { window, calls, route } = publishing;
   const addresses = new Map<OutgoingMessage, Address | PublishFailed>();
   const call = createCall<PlacedMessage>({
-    ...{ count: batch.length, scope, window },
+    count: batch.length,
+    scope,
+    window,
     carrier: (own) => carrierOf(publishing, addresses, own),
   });
   calls.add(call);

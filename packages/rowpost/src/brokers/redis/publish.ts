@@ -28,7 +28,9 @@ export async function publishBatch(
 ): Promise<PublishResult[]> {
   const streams = new Map<string, string>();
   const call = createCall<Item>({
-    ...{ count: batch.length, scope, window: publishing.window },
+    count: batch.length,
+    scope,
+    window: publishing.window,
     carrier: (own) => carrierOn(publishing, connection, streams, own),
   });
   for (const [topic, messages] of byTopic(batch)) {

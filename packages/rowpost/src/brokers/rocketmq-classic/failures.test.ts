@@ -3,7 +3,11 @@ import { failureOfAnswer, failureOfSilence, isStored } from "./failures.ts";
 import type { Frame } from "./frames.ts";
 
 const answer = (code: number, remark = ""): Frame => ({
-  ...{ code, remark, opaque: 1, isAnswer: true, fields: {} },
+  code,
+  remark,
+  opaque: 1,
+  isAnswer: true,
+  fields: {},
   body: Buffer.alloc(0),
 });
 

@@ -36,7 +36,8 @@ export function rocketmqClassic(options: RocketmqClassicOptions): Broker {
   const nameServers = createNameServers(settings, lifetime);
   const primaries = createPrimaries(settings, lifetime);
   const publishing: Publishing = {
-    ...{ settings, primaries },
+    settings,
+    primaries,
     routes: createRoutes<TopicRoute>({ query: (topic) => nameServers.route(topic), now: () => performance.now() }),
     window: createWindow({ loads: maxInFlight }),
     turns: { next: Math.floor(Math.random() * 1000) },

@@ -151,7 +151,8 @@ function createLink(socket: Socket, where: string, { keys }: LinkOptions): Link 
     exchange(request, { timeoutMs, scope }) {
       if (!isOpen || socket.destroyed) {
         return Promise.resolve({
-          ...{ written: false, code: "CONNECTION_LOST" },
+          written: false,
+          code: "CONNECTION_LOST",
           reason: `${where}: the connection broke before this request`,
         });
       }

@@ -20,8 +20,14 @@ describe("a URL", () => {
   test("names servers, namespace and settings; keys come from the environment", () => {
     const url = "rocketmq-classic://ns1;ns2:9877/shop?batch=8&tls=true&group=orders&weakReceipts=accept";
     expect(fromUrl(url, { ROWPOST_ROCKETMQ_ACCESS_KEY: "k", ROWPOST_ROCKETMQ_SECRET_KEY: "s" })).toEqual({
-      ...{ nameServers: "ns1;ns2:9877", namespace: "shop", batchSize: 8, tls: true, producerGroup: "orders" },
-      ...{ weakReceipts: "accept", accessKey: "k", secretKey: "s" },
+      nameServers: "ns1;ns2:9877",
+      namespace: "shop",
+      batchSize: 8,
+      tls: true,
+      producerGroup: "orders",
+      weakReceipts: "accept",
+      accessKey: "k",
+      secretKey: "s",
     });
   });
 

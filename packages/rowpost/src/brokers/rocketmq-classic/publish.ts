@@ -44,7 +44,9 @@ export async function publishBatch(
 ): Promise<PublishResult[]> {
   const destinations = new Map<string, Destination>();
   const call = createCall<Item>({
-    ...{ count: batch.length, scope, window: publishing.window },
+    count: batch.length,
+    scope,
+    window: publishing.window,
     // No `leave`: whether a request was written shows when it has been given up.
     carrier: (own) => ({
       hand(load) {

@@ -164,13 +164,15 @@ export function loadGrpc(): Promise<GrpcRuntime> {
 async function load(): Promise<GrpcRuntime> {
   const neededFor = "The RocketMQ broker";
   const grpc = await loadedPeer<GrpcModule>(import("@grpc/grpc-js"), "@grpc/grpc-js", {
-    ...{ neededFor, range: "^1.13.0" },
+    neededFor,
+    range: "^1.13.0",
     // Up to 1.12 a call whose connection broke looks as if it had never been written. The constant
     // came with 1.13.
     fits: ({ experimental }) => experimental?.SUBCHANNEL_ARGS_EXCLUDE_KEY_PREFIX !== undefined,
   });
   const loader = await loadedPeer<ProtoLoaderModule>(import("@grpc/proto-loader"), "@grpc/proto-loader", {
-    ...{ neededFor, range: "^0.7.10 || ^0.8.0" },
+    neededFor,
+    range: "^0.7.10 || ^0.8.0",
   });
   const definition = loader.fromJSON(serviceDefinition(), { enums: String, longs: Number });
   return { grpc, methods: definition["apache.rocketmq.v2.MessagingService"] as GrpcRuntime["methods"] };

@@ -37,7 +37,9 @@ export async function publishBatch(
   scope: AbortScope,
 ): Promise<PublishResult[]> {
   const call = createCall<Item>({
-    ...{ count: batch.length, scope, window: publishing.window },
+    count: batch.length,
+    scope,
+    window: publishing.window,
     // No `leave`: whether a request was written shows when it has been cancelled.
     carrier: (own) => ({
       hand(load) {

@@ -29,10 +29,12 @@ export function sqs(options: SqsOptions): Broker {
     const module = await loadSqs();
     const { connectTimeoutMs, timeoutMs, place } = settings;
     const requestHandler = {
-      ...{ connectionTimeout: connectTimeoutMs, requestTimeout: timeoutMs, throwOnRequestTimeout: true },
+      connectionTimeout: connectTimeoutMs,
+      requestTimeout: timeoutMs,
+      throwOnRequestTimeout: true,
       // As many as the windows of all topics together let out; those above wait inside of the SDK.
-      ...{ httpAgent: { keepAlive: true, maxSockets: 2 * maxInFlight + 2 } },
-      ...{ httpsAgent: { keepAlive: true, maxSockets: 2 * maxInFlight + 2 } },
+      httpAgent: { keepAlive: true, maxSockets: 2 * maxInFlight + 2 },
+      httpsAgent: { keepAlive: true, maxSockets: 2 * maxInFlight + 2 },
     };
     const client =
       settings.client ??

@@ -4,7 +4,11 @@ import { type SqsOptions, settingsFrom, sqsOptionsFromUrl } from "./options.ts";
 describe("options of a URL", () => {
   test("name a region, or an endpoint where there is a dot or a port", () => {
     expect(sqsOptionsFromUrl("sqs://eu-central-1?account=123&inFlight=4&timeoutMs=900&maxMessageBytes=2048")).toEqual({
-      ...{ region: "eu-central-1", account: "123", maxInFlight: 4, timeoutMs: 900, maxMessageBytes: 2048 },
+      region: "eu-central-1",
+      account: "123",
+      maxInFlight: 4,
+      timeoutMs: 900,
+      maxMessageBytes: 2048,
     });
     expect(sqsOptionsFromUrl("sqs://127.0.0.1:9324?region=x")).toEqual({
       endpoint: "http://127.0.0.1:9324",

@@ -65,7 +65,9 @@ export async function publishBatch(
   }
 
   const call: Call<Item> = createCall<Item>({
-    ...{ count: batch.length, scope, window },
+    count: batch.length,
+    scope,
+    window,
     carrier: (own) => ({
       hand(load, retry) {
         const topic = load.destination;

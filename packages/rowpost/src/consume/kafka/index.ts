@@ -59,12 +59,23 @@ export async function consumeKafka<Tx = Transaction>(options: KafkaConsumeOption
   const { clock, concurrency, logger, pauseMs, prefetch: room } = settings;
   if (isPlatformatic(consumer)) {
     return await consumePlatformatic({
-      ...{ consumer, topics, fromBeginning, room, clock, logger },
+      consumer,
+      topics,
+      fromBeginning,
+      room,
+      clock,
+      logger,
       work: createWork(settings),
     });
   }
   return await consumeKafkajs({
-    ...{ consumer, topics, fromBeginning, concurrency, pauseMs, clock, logger },
+    consumer,
+    topics,
+    fromBeginning,
+    concurrency,
+    pauseMs,
+    clock,
+    logger,
     work: createWork(settings),
   });
 }

@@ -83,7 +83,11 @@ export async function consumeKafkajs(parts: Parts): Promise<Consumption> {
   }
 
   await reopening({
-    ...{ open, closing: work.closing, clock, logger, what: `Kafka topics ${topics.join(", ")}` },
+    open,
+    closing: work.closing,
+    clock,
+    logger,
+    what: `Kafka topics ${topics.join(", ")}`,
     discard: () => consumer.stop().catch(() => undefined),
   });
   return consumptionOf(async () => {

@@ -63,15 +63,22 @@ export async function consumePlatformatic(parts: Parts): Promise<Consumption> {
 
   async function open(): Promise<Opened & { readonly stream: Stream }> {
     const stream = await client.consume({
-      ...{ topics: [...topics], mode: "committed", fallbackMode: parts.fromBeginning ? "earliest" : "latest" },
-      ...{ autocommit: false, highWaterMark: parts.room },
+      topics: [...topics],
+      mode: "committed",
+      fallbackMode: parts.fromBeginning ? "earliest" : "latest",
+      autocommit: false,
+      highWaterMark: parts.room,
     });
     const ended = read(parts, stream, offsets).catch((error: unknown) => error);
     return { stream, ended };
   }
 
   const links = await reopening({
-    ...{ open, closing: work.closing, clock, logger, what: `Kafka topics ${topics.join(", ")}` },
+    open,
+    closing: work.closing,
+    clock,
+    logger,
+    what: `Kafka topics ${topics.join(", ")}`,
     discard: ({ stream }) => closeQuietly(stream.close()),
   });
   return consumptionOf(async () => {

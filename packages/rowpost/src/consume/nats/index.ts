@@ -102,13 +102,18 @@ export async function consumeNats<Tx = Transaction>(options: NatsConsumeOptions<
     if (isTold || maxDeliveries === Number.POSITIVE_INFINITY) return;
     isTold = true;
     logger.warn("a process that dies loses what is in its last delivery: let max_deliver be without limit", {
-      ...{ stream: address.stream, durable: address.durable, maxDeliveries },
+      stream: address.stream,
+      durable: address.durable,
+      maxDeliveries,
     });
   };
   const links = await reopening({
     open: () => openLink({ tellOfLimit, connect, address, inboxPrefix, room, clock, logger, pauseMs, work, lastOnes }),
     discard: ({ connection }) => closeQuietly(connection.close()),
-    ...{ openWithinMs, closing: work.closing, clock, logger },
+    openWithinMs,
+    closing: work.closing,
+    clock,
+    logger,
     what: `NATS consumer ${address.durable} of the stream ${address.stream}`,
   });
   return consumptionOf(async () => {
@@ -147,7 +152,12 @@ async function openLink(parts: LinkParts): Promise<Link> {
     parts.tellOfLimit(facts);
     const keeping = createKeeping({ connection, clock, ackWaitMs: facts.ackWaitMs });
     const pulling: Pulling = startPulling({
-      ...{ connection, address, room, clock, logger, closing: work.closing },
+      connection,
+      address,
+      room,
+      clock,
+      logger,
+      closing: work.closing,
       inbox: `${inboxPrefix}.${randomUUID()}`,
       take: (message) => take({ ...parts, connection, facts, keeping, message, quiet: pulling.quiet }),
     });
@@ -214,7 +224,10 @@ async function take({ connection, facts, keeping, lastOnes, message, quiet, ...p
 function tellOfLoss({ message, raw }: LastOne, logger: Logger): void {
   const { stream, streamSequence } = raw.info;
   logger.error("a message was not handled in its last delivery, and the server brings it no more", {
-    ...{ stream, streamSequence, type: message?.type, key: message?.key },
+    stream,
+    streamSequence,
+    type: message?.type,
+    key: message?.key,
   });
 }
 

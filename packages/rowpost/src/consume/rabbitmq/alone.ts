@@ -49,7 +49,10 @@ export function createAlone(parts: Parts): (message: RabbitmqDelivered) => boole
       const message = most % 2 === 0 ? waiting.shift() : waiting.pop();
       if (message === undefined) break;
       logger.warn("a message has come back often and is tried alone: does it end the process?", {
-        ...{ queue, messageId: message.properties.messageId, deliveries: returnsOf(message), deliveryLimit },
+        queue,
+        messageId: message.properties.messageId,
+        deliveries: returnsOf(message),
+        deliveryLimit,
       });
       await take(message);
     }

@@ -114,7 +114,10 @@ export async function consumeRabbitmq<Tx = Transaction>(options: RabbitmqConsume
     discard: ({ connection }) => closeQuietly(connection.close()),
     open: () => openLink({ ...settings, connect, queue, deliveryLimit, limit, work }),
     openWithinMs,
-    ...{ closing: work.closing, clock, logger, what: `RabbitMQ queue ${queue}` },
+    closing: work.closing,
+    clock,
+    logger,
+    what: `RabbitMQ queue ${queue}`,
   });
   return consumptionOf(async () => {
     const { channel, connection, consumerTag } = links.current();

@@ -31,7 +31,9 @@ export function createLimit({ deliveryLimit, hasDeadLetters, isGiven, logger, qu
     if (isTold) return;
     isTold = true;
     logger.warn("the queue may drop messages that come back too often; give it a dead letter exchange", {
-      ...{ queue, deliveryLimit, option: "deadLetterExchange: true" },
+      queue,
+      deliveryLimit,
+      option: "deadLetterExchange: true",
     });
   }
 
@@ -52,8 +54,11 @@ export function createLimit({ deliveryLimit, hasDeadLetters, isGiven, logger, qu
     tellOfReturns() {
       for (const message of lastOnes) {
         logger.error("a message goes back in what may be its last delivery; the queue may drop it", {
-          ...{ queue, messageId: message.properties.messageId, deliveries: returnsOf(message), deliveryLimit },
-          ...{ deadLetterExchange: hasDeadLetters },
+          queue,
+          messageId: message.properties.messageId,
+          deliveries: returnsOf(message),
+          deliveryLimit,
+          deadLetterExchange: hasDeadLetters,
         });
       }
       lastOnes.clear();

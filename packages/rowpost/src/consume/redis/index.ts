@@ -92,7 +92,11 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
   let links: Reopening<Link> | undefined;
   let first: Connection | undefined;
   const entries = createEntries({
-    ...{ group, member, clock, claimAfterMs, deleteHandled },
+    group,
+    member,
+    clock,
+    claimAfterMs,
+    deleteHandled,
     connection: () => links?.current().commands ?? (first as Connection),
   });
 
@@ -146,8 +150,16 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
       first ??= commands;
       const reads = streams.map((stream, index) =>
         readStream({
-          ...{ stream, group, member, commands, claimAfterMs, clock, logger, take },
-          ...{ closing: work.closing, ended: ended.signal },
+          stream,
+          group,
+          member,
+          commands,
+          claimAfterMs,
+          clock,
+          logger,
+          take,
+          closing: work.closing,
+          ended: ended.signal,
           reader: readers[index] as Connection,
           underway: underway.get(stream) ?? createUnderway(room),
         }),
@@ -169,7 +181,11 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
 
   try {
     links = await reopening({
-      ...{ open, openWithinMs, closing: work.closing, clock, logger },
+      open,
+      openWithinMs,
+      closing: work.closing,
+      clock,
+      logger,
       discard: async (link) => link.disconnect(),
       what: `Redis group ${group} of ${streams.join(", ")}`,
     });

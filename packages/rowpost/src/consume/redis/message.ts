@@ -19,6 +19,10 @@ export function redisMessage({ fields, id, stream }: RedisDelivered, given?: Rec
   const identity = given ?? { ...fromRedis([id, fields]), topic: stream };
   const { body, contentType, headers, orderingKey } = decodeRedisEntry(fields);
   return deliveredMessage({
-    ...{ identity, headers, body, contentType, orderingKey },
+    identity,
+    headers,
+    body,
+    contentType,
+    orderingKey,
   });
 }

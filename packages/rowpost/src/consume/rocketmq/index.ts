@@ -96,7 +96,13 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
     queuesIn(await askForRoute({ connection, runtime }, place, topic));
   const work = createWork(settings);
   const receipts = createReceipts({
-    ...{ runtime, connection, clock, group: resource(group), resource, invisibleMs, requestTimeoutMs },
+    runtime,
+    connection,
+    clock,
+    group: resource(group),
+    resource,
+    invisibleMs,
+    requestTimeoutMs,
   });
   const groups = createGroups();
 
@@ -111,7 +117,11 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
   function tellOfLast({ raw: { deliveryAttempt, messageId, topic } }: Lent): void {
     if (deliveryAttempt < (session.maxDeliveries() ?? Number.POSITIVE_INFINITY)) return;
     logger.error("a message was not handled in its last delivery, and becomes a dead letter of its group", {
-      ...{ topic, group, messageId, deliveryAttempt, deadLetters: `%DLQ%${group}` },
+      topic,
+      group,
+      messageId,
+      deliveryAttempt,
+      deadLetters: `%DLQ%${group}`,
     });
   }
 
@@ -144,8 +154,20 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
     throw error;
   }
   const receiving = startReceiving({
-    ...{ runtime, connection, session, clock, logger, closing: work.closing, group: resource(group), groupName: group },
-    ...{ tags, invisibleMs, requestTimeoutMs, topics, queuesOf, take },
+    runtime,
+    connection,
+    session,
+    clock,
+    logger,
+    closing: work.closing,
+    group: resource(group),
+    groupName: group,
+    tags,
+    invisibleMs,
+    requestTimeoutMs,
+    topics,
+    queuesOf,
+    take,
     room: Math.max(1, Math.floor(prefetch / topics.length)),
   });
   return consumptionOf(async () => {

@@ -78,7 +78,10 @@ export function createReceipts(parts: Parts): Receipts {
 
   function visibleIn({ raw, receipt }: Lent, ms: number, isCounted: boolean): object {
     return {
-      ...{ group, topic: resource(raw.topic), receiptHandle: receipt, messageId: raw.messageId },
+      group,
+      topic: resource(raw.topic),
+      receiptHandle: receipt,
+      messageId: raw.messageId,
       invisibleDuration: durationOf(ms),
       suspend: !isCounted,
     };
@@ -121,7 +124,8 @@ export function createReceipts(parts: Parts): Receipts {
     acknowledge: (lent) =>
       taken(
         settle(lent, "AckMessage", () => ({
-          ...{ group, topic: resource(lent.raw.topic) },
+          group,
+          topic: resource(lent.raw.topic),
           entries: [{ messageId: lent.raw.messageId, receiptHandle: lent.receipt }],
         })),
       ),
@@ -132,8 +136,12 @@ export function createReceipts(parts: Parts): Receipts {
     bury: (lent) =>
       taken(
         settle(lent, "ForwardMessageToDeadLetterQueue", () => ({
-          ...{ group, topic: resource(lent.raw.topic), receiptHandle: lent.receipt, messageId: lent.raw.messageId },
-          ...{ deliveryAttempt: lent.raw.deliveryAttempt, maxDeliveryAttempts: lent.raw.deliveryAttempt },
+          group,
+          topic: resource(lent.raw.topic),
+          receiptHandle: lent.receipt,
+          messageId: lent.raw.messageId,
+          deliveryAttempt: lent.raw.deliveryAttempt,
+          maxDeliveryAttempts: lent.raw.deliveryAttempt,
         })),
       ),
     close() {

@@ -55,7 +55,9 @@ function literalOf(instant: string): string {
 /** Of a table whose instants are those of `now`. */
 function clockOf(now: string, iso: Clock["iso"], instant: Clock["instant"]): Clock {
   return {
-    ...{ now, iso, instant },
+    now,
+    iso,
+    instant,
     after: (ms) => part`${plain(now)} + INTERVAL ${ms} * 1000 MICROSECOND`,
     msSince: (instant) => `GREATEST(0, TIMESTAMPDIFF(MICROSECOND, ${instant}, ${now}) DIV 1000)`,
     msUntil: (instant) => `TIMESTAMPDIFF(MICROSECOND, ${now}, ${instant}) DIV 1000`,

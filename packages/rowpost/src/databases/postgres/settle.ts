@@ -127,8 +127,11 @@ SET ${state} = CASE WHEN outcome.failed = 1 THEN ${names.state("failed")} ELSE $
   ${nextRetryAt} = CASE WHEN outcome.failed = 1 THEN ${after("outcome.next_ms")} ELSE ${names.pendingIn("outcome.next_ms")} END,
   ${failReason} = COALESCE(outcome.fail_reason, m.${failReason})${names.set("deliveryCount", `GREATEST(COALESCE(m.${deliveryCount}, 0) + outcome.delivery_delta, 0)`)}${names.set("lastRetryAt", `CASE WHEN outcome.retry_delta = 1 THEN ${startedAt("$13")} ELSE m.${lastRetryAt} END`)}${names.changed}
 FROM ${tokenSource("outcome", {
-    ...{ next_ms: "$8::bigint[]", failed: "$9::integer[]", retry_delta: "$10::integer[]" },
-    ...{ delivery_delta: "$11::bigint[]", fail_reason: "$12::text[]" },
+    next_ms: "$8::bigint[]",
+    failed: "$9::integer[]",
+    retry_delta: "$10::integer[]",
+    delivery_delta: "$11::bigint[]",
+    fail_reason: "$12::text[]",
   })}, fence
 WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
   AND m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")}`;

@@ -4,8 +4,8 @@ import type { TableWords } from "../sql/cold-table.ts";
 import { prefixRange } from "../sql/prefix-range.ts";
 import { literal, quoteName, withoutEngineColumns } from "../sql/sql-names.ts";
 import { page, waysTo } from "./find.ts";
-import { QUEUE_CHANNEL } from "./queue/append.ts";
 import { isoText, msBetween, msSince, type Names, NOW, numberArray, textArray } from "./names.ts";
+import { QUEUE_CHANNEL } from "./queue/append.ts";
 
 export const words: Words = {
   isNumberInText: false,

@@ -139,7 +139,8 @@ export function operatorCalls(
 ): AdminStatements {
   const { limits } = names.layout;
   const call = (name: keyof AdminStatements, params: readonly unknown[]): Statement => ({
-    ...{ name, params },
+    name,
+    params,
     text: texts[name],
   });
   const by = ({ author }: OperatorAction): readonly unknown[] =>

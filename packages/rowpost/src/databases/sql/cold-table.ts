@@ -82,10 +82,19 @@ export function messageTable({ clock, waysTo, ...given }: TableWords): MessageTa
   };
   const properties = Object.keys(layout.columns) as (keyof LayoutColumns)[];
   const table: MessageTable = {
-    ...{ layout, words, stored, page, messages, companions, has, name },
+    layout,
+    words,
+    stored,
+    page,
+    messages,
+    companions,
+    has,
+    name,
     of: (archived) => (archived ? companions.archive : messages),
     key: plain(literal(tableKey(layout))),
-    ...{ rows: plain(rows), shard: plain(shard), ofTopics: plain(ofTopics) },
+    rows: plain(rows),
+    shard: plain(shard),
+    ofTopics: plain(ofTopics),
     columns: properties.filter((property) => has(property) && !ENGINE_COLUMNS.has(property)),
     column: (property) => plain(name(property)),
     state: (state) => plain(stateLiteral(layout.states[state])),
@@ -98,7 +107,9 @@ export function messageTable({ clock, waysTo, ...given }: TableWords): MessageTa
 
 function clockOf({ after, instant, iso, msSince, msUntil, now }: Clock): MessageTable["clock"] {
   return {
-    ...{ now: plain(now), isoNow: plain(iso(now)), after },
+    now: plain(now),
+    isoNow: plain(iso(now)),
+    after,
     iso: (of) => plain(iso(of)),
     msSince: (since) => plain(msSince(since)),
     msUntil: (until) => plain(msUntil(until)),

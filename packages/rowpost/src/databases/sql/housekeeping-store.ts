@@ -74,8 +74,11 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
    */
   async function resumeAgain(rows: readonly RowToken[]): Promise<number> {
     const decisions = rows.map((row) => ({
-      ...{ ...row, lockVersion: nextVersion(row.lockVersion) },
-      ...{ transition: "resume" as const, failReason: null, nextRetryInMs: null },
+      ...row,
+      lockVersion: nextVersion(row.lockVersion),
+      transition: "resume" as const,
+      failReason: null,
+      nextRetryInMs: null,
     }));
     return await changeRows("timer", decisions, (some) =>
       housekeeping.applyTimed({ transition: "resume", decisions: some }),

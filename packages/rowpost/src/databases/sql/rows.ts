@@ -203,8 +203,12 @@ export function relayStatus(row: Row): RelayStatus {
   const silentMs = integer(row, "silent_ms");
   const report = reportOf(textOrNull(row, "report"), integer(row, "report_age_ms"));
   return {
-    ...{ owner, label, silentMs: Math.max(0, silentMs), alive: Math.abs(silentMs) < INSTANCE_TIMEOUT_MS },
-    ...{ report, reportAgeMs: report === undefined ? undefined : integer(row, "report_age_ms") },
+    owner,
+    label,
+    silentMs: Math.max(0, silentMs),
+    alive: Math.abs(silentMs) < INSTANCE_TIMEOUT_MS,
+    report,
+    reportAgeMs: report === undefined ? undefined : integer(row, "report_age_ms"),
   };
 }
 

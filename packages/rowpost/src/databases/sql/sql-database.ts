@@ -73,8 +73,13 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
   }
 
   const queueSql: QueueSql = {
-    ...{ connect, sharedSession, isRowRefused, lackedLetter, words: parts.words },
-    ...{ statements: parts.queueStatements, isTableMissing: parts.isTableMissing },
+    connect,
+    sharedSession,
+    isRowRefused,
+    lackedLetter,
+    words: parts.words,
+    statements: parts.queueStatements,
+    isTableMissing: parts.isTableMissing,
   };
 
   /** No connection: what the pool says of it is the driver's, and differs with each. */
@@ -91,7 +96,12 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
   function writerOf(layout: TableLayout) {
     return createMessageWriter({
       ...storeParts(layout),
-      ...{ isDuplicate, endsTransaction, isOutsideTransaction, lackedLetter, lackOf, unfitSession },
+      isDuplicate,
+      endsTransaction,
+      isOutsideTransaction,
+      lackedLetter,
+      lackOf,
+      unfitSession,
     });
   }
 

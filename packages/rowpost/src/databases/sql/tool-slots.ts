@@ -12,7 +12,8 @@ export function createToolSlots(parts: StoreParts, statementTimeoutMs?: number):
     shared: parts.sharedSession,
     connect: async () => {
       const session = await parts.connect({
-        ...{ purpose: "tool", clock: layout.clock },
+        purpose: "tool",
+        clock: layout.clock,
         ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs, stopsOnServer: true }),
       });
       try {

@@ -30,7 +30,8 @@ describe("the identity", () => {
     const headers = new Map(Object.entries(HEADERS).map(([name, value]) => [Buffer.from(name), Buffer.from(value)]));
     expect(fromKafka({ headers, topic: "orders", partition: 3, offset: 17n })).toEqual({
       ...IDENTITY,
-      ...{ topic: "orders", id: "orders-3@17" },
+      topic: "orders",
+      id: "orders-3@17",
     });
   });
 

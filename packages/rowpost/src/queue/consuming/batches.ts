@@ -171,7 +171,9 @@ function createBatches(
   }
 
   return {
-    ...{ size, waitMs, together },
+    size,
+    waitMs,
+    together,
     add({ partition, lane, isAlone = false }, task) {
       lanes.add({ lane }, () => new Promise((resolve) => gather(partition, isAlone, () => task().then(resolve))));
     },

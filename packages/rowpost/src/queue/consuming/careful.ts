@@ -40,7 +40,9 @@ export function leaseSettings(
   leaseMs: () => number,
 ): LeaseKeeperOptions["settings"] {
   return {
-    ...{ label, heartbeatMs, clock },
+    label,
+    heartbeatMs,
+    clock,
     get leaseMs() {
       return leaseMs();
     },

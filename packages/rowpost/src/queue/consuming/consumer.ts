@@ -99,7 +99,9 @@ function createMember(options: ConsumerOptions): Member {
   const stopping = new AbortController();
   const loops: Promise<void>[] = [];
   const seat = options.watch.join({
-    ...{ store, settings, onDue },
+    store,
+    settings,
+    onDue,
     onNews: () => wakeUp.ring(),
     onTick: (lateMs) => tellUnderWay(reports, settings, held, lateMs),
   });
@@ -128,12 +130,19 @@ function createMember(options: ConsumerOptions): Member {
 
   const place = { ...options.place, instance: settings.owner };
   const careful = createCarefulness({
-    ...{ settings, store, place },
+    settings,
+    store,
+    place,
     heartbeat: () => heartbeat(),
     onFencedOut: (partition) => workOptions.onFencedOut(partition),
   });
   const workOptions = {
-    ...{ settings, store, place, reports, transaction: options.transaction, lanes: options.lanes },
+    settings,
+    store,
+    place,
+    reports,
+    transaction: options.transaction,
+    lanes: options.lanes,
     onFencedOut: (partition: Partition) => {
       // It was dropped before, and another one may stand for it by now.
       if (partition.abort.signal.aborted) return;
@@ -145,7 +154,11 @@ function createMember(options: ConsumerOptions): Member {
   const work: Work = settings.transactional ? createTransactionalWork(workOptions) : createParallelWork(workOptions);
 
   const filling = createFilling({
-    ...{ settings, store, work, held, stopping: stopping.signal },
+    settings,
+    store,
+    work,
+    held,
+    stopping: stopping.signal,
     mark: (partition, delivery) => careful.mark(partition, delivery),
   });
 
@@ -338,7 +351,8 @@ function createMember(options: ConsumerOptions): Member {
   }
 
   return {
-    ...{ heartbeat, leave },
+    heartbeat,
+    leave,
     partitions: () => [...held.keys()].sort((left, right) => left - right),
     run() {
       loops.push(loop("rounds", roundStep), loop("heartbeat", heartbeatStep));

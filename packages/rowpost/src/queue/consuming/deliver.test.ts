@@ -7,8 +7,15 @@ import { deliveryOf } from "./delivery.ts";
 import type { ConsumerSettings } from "./options.ts";
 
 const MESSAGE = {
-  ...{ id: "64", partition: 0, key: "4711", type: null, body: "1", contentType: null, headers: null },
-  ...{ orderingKey: null, dueInMs: 0 },
+  id: "64",
+  partition: 0,
+  key: "4711",
+  type: null,
+  body: "1",
+  contentType: null,
+  headers: null,
+  orderingKey: null,
+  dueInMs: 0,
 };
 
 /** What comes of a message whose handler returns or throws this. */

@@ -153,7 +153,8 @@ export function createDesk({ maxUnsettled, settleWithinMs, clock }: DeskOptions)
       return await new Promise((resolve) => {
         const got: PulledMessage[] = [];
         const receiver: Receiver = {
-          ...{ max, got },
+          max,
+          got,
           end() {
             const place = receivers.indexOf(receiver);
             if (place === -1) return;

@@ -3,16 +3,23 @@ import { expect, test } from "vitest";
 import { queueMonth } from "../../message/queue-id.ts";
 import type { ConsumptionStore, StoredQueueMessage } from "../store.ts";
 import type { Delivery } from "./delivery.ts";
-import { createFilling, cutBack } from "./filling.ts";
-import { consumerSettings } from "./options.ts";
+import { createFilling, cutBack, type Filling } from "./filling.ts";
+import { type ConsumerSettings, consumerSettings } from "./options.ts";
 import { createPartition, type Partition } from "./partition.ts";
 
 const settings = consumerSettings({ topic: "orders", group: "g", logger: "silent", handler: () => undefined });
 
 function message(partition: number, id = String(partition)): StoredQueueMessage {
   return {
-    ...{ id, partition, key: null, type: null, body: "{}", contentType: null, headers: null },
-    ...{ orderingKey: null, dueInMs: 0 },
+    id,
+    partition,
+    key: null,
+    type: null,
+    body: "{}",
+    contentType: null,
+    headers: null,
+    orderingKey: null,
+    dueInMs: 0,
   };
 }
 
@@ -26,12 +33,17 @@ function open() {
   };
   const partitionOf = (partition: number): Partition =>
     createPartition({
-      ...{ progress: { partition, nextId: "0", round: 0, epoch: "1" }, settings, isSilent: true },
-      ...{ store, months: () => Promise.resolve([queueMonth("1000")]) },
+      progress: { partition, nextId: "0", round: 0, epoch: "1" },
+      settings,
+      isSilent: true,
+      store,
+      months: () => Promise.resolve([queueMonth("1000")]),
     });
   const partitions = [partitionOf(0), partitionOf(1)] as const;
   const filling = createFilling({
-    ...{ settings, store: store as unknown as ConsumptionStore, stopping: new AbortController().signal },
+    settings,
+    store: store as unknown as ConsumptionStore,
+    stopping: new AbortController().signal,
     held: new Map(partitions.map((each) => [each.partition, each])),
     work: {
       begin: (partition: Partition, deliveries: readonly Delivery[]) =>
@@ -78,14 +90,13 @@ function ownedAt(epoch: string) {
     },
   };
   const partition = createPartition({
-    ...{ progress: { partition: 0, nextId: "0", round: 0, epoch }, settings, isSilent: false },
-    ...{ store, months: () => Promise.resolve([queueMonth("1000")]) },
+    progress: { partition: 0, nextId: "0", round: 0, epoch },
+    settings,
+    isSilent: false,
+    store,
+    months: () => Promise.resolve([queueMonth("1000")]),
   });
-  const filling = createFilling({
-    ...{ settings, store: store as unknown as ConsumptionStore, stopping: new AbortController().signal },
-    ...{ held: new Map([[0, partition]]), mark: () => Promise.resolve(true) },
-    work: { begin: () => undefined, look: () => undefined, close: () => undefined },
-  });
+  const filling = fillingOf(settings, store, partition);
   return {
     looked,
     partition,
@@ -133,14 +144,13 @@ test("an owner looks for as many records as the one before it can have written a
     },
   };
   const partition = createPartition({
-    ...{ progress: { partition: 0, nextId: "0", round: 0, epoch: "2" }, settings: large, isSilent: false },
-    ...{ store, months: () => Promise.resolve([queueMonth("1000")]) },
+    progress: { partition: 0, nextId: "0", round: 0, epoch: "2" },
+    settings: large,
+    isSilent: false,
+    store,
+    months: () => Promise.resolve([queueMonth("1000")]),
   });
-  const filling = createFilling({
-    ...{ settings: large, store: store as unknown as ConsumptionStore, stopping: new AbortController().signal },
-    ...{ held: new Map([[0, partition]]), mark: () => Promise.resolve(true) },
-    work: { begin: () => undefined, look: () => undefined, close: () => undefined },
-  });
+  const filling = fillingOf(large, store, partition);
   while (await filling.fill(partition, "6400000"));
   // The window is full, and each of it may be recorded behind a head that takes long.
   expect([partition.window.length, looked]).toEqual([20_000, 20_000]);
@@ -148,4 +158,15 @@ test("an owner looks for as many records as the one before it can have written a
 
 function fail(): never {
   throw new Error("no handler is called here");
+}
+
+function fillingOf(settings: ConsumerSettings, store: unknown, partition: Partition): Filling {
+  return createFilling({
+    settings,
+    store: store as ConsumptionStore,
+    stopping: new AbortController().signal,
+    held: new Map([[0, partition]]),
+    mark: () => Promise.resolve(true),
+    work: { begin: () => undefined, look: () => undefined, close: () => undefined },
+  });
 }

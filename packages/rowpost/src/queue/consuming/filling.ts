@@ -142,7 +142,11 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     const reason = `${MEMBER_SILENT}: its member fell silent ${silent} times while it handled this message: it died, or its event loop stood still`;
     delivery.decided = failed(reason, { attempt: 1, maxAttempts: 1, durationMs: 0 });
     logger.error("a message is a dead letter, because its members fell silent over it", {
-      ...{ topic, group, id: delivery.message.id, key: delivery.message.key, attempts: silent },
+      topic,
+      group,
+      id: delivery.message.id,
+      key: delivery.message.key,
+      attempts: silent,
     });
     return true;
   }
@@ -181,7 +185,9 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
       const ids = gone.map(({ id }) => id);
       logger.warn("messages to be redelivered are gone", { topic, group, ids });
       await store.settle(settings.owner, partition.goneSettlement(gone), {
-        ...{ ip: null, port: null, instance: settings.owner },
+        ip: null,
+        port: null,
+        instance: settings.owner,
       });
     }
     const [first] = deliveries;

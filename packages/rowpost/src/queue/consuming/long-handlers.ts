@@ -33,7 +33,10 @@ export function tellLong(
   if (blockedMs > leaseMs / 2) {
     const suspects = under.filter(({ startedMs, outcome }) => startedMs !== undefined && lasted(outcome, blockedMs));
     logger.warn("the event loop stood still: leases could not be renewed, and others may take the partitions", {
-      ...{ topic, group, blockedMs: Math.round(blockedMs), handled: suspects.slice(0, MOST_NAMED).map(about) },
+      topic,
+      group,
+      blockedMs: Math.round(blockedMs),
+      handled: suspects.slice(0, MOST_NAMED).map(about),
     });
   }
   for (const delivery of under) {
@@ -42,7 +45,10 @@ export function tellLong(
     const runningMs = Math.round(nowMs - startedMs);
     delivery.warnAtMs = nowMs + runningMs;
     logger.warn("a message is being handled for long; its place is taken and its key waits", {
-      ...{ topic, group, ...about(delivery), runningMs },
+      topic,
+      group,
+      ...about(delivery),
+      runningMs,
     });
   }
 }

@@ -75,7 +75,12 @@ export function tailedMessage(topic: string, row: StoredQueueMessage): TailedMes
   }
   const { id, partition } = row;
   return {
-    ...{ topic, id, partition, body: row.body, headers: {}, sentAt: new Date(queueIdMs(id)) },
+    topic,
+    id,
+    partition,
+    body: row.body,
+    headers: {},
+    sentAt: new Date(queueIdMs(id)),
     key: row.key ?? undefined,
     type: row.type ?? undefined,
     contentType: row.contentType ?? "",

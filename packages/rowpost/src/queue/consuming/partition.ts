@@ -110,7 +110,11 @@ export function createPartition({ progress, store, months, settings, isSilent }:
     const last = fresh.at(-1);
     const redelivered = deliveries.filter((each) => each.again && (isDone(each) || each.outcome?.kind === "skipped"));
     return {
-      ...{ partition, epoch, round, mayBeWritten, fromId: progressId },
+      partition,
+      epoch,
+      round,
+      mayBeWritten,
+      fromId: progressId,
       nextId: last === undefined ? undefined : idAfter(last.message.id),
       records: recordsOf(deliveries, records),
       redeliveries: deliveries.flatMap((delivery) => redeliveryOf(delivery, settings.retryInMs, blocks) ?? []),
@@ -125,11 +129,15 @@ export function createPartition({ progress, store, months, settings, isSilent }:
   }
 
   const partitionState: Partition = {
-    ...{ partition, round, window, again },
-    careful: { ...{ fresh: careful, again: careful }, sinceMs: settings.clock.monotonicMs() },
+    partition,
+    round,
+    window,
+    again,
+    careful: { fresh: careful, again: careful, sinceMs: settings.clock.monotonicMs() },
     // The first owner of all finds no records.
     unsure: { messages: epoch === "1" ? 0 : MOST_RECORDED_AHEAD, toId: undefined },
-    ...{ bytes: 0, unrecorded: 0 },
+    bytes: 0,
+    unrecorded: 0,
     letGo,
     heldUp: new Set(),
     abort: new AbortController(),
@@ -139,10 +147,21 @@ export function createPartition({ progress, store, months, settings, isSilent }:
     readFrom: (id) => reader.readFrom(id),
     settlementOf: (deliveries) => settlementOf(deliveries),
     goneSettlement: (gone) => ({
-      ...{ partition, epoch, round, mayBeWritten, fromId: progressId },
-      ...{ nextId: undefined, records: [], redelivered: [] },
+      partition,
+      epoch,
+      round,
+      mayBeWritten,
+      fromId: progressId,
+      nextId: undefined,
+      records: [],
+      redelivered: [],
       redeliveries: gone.map(({ id, attempt, orderingKey }) => ({
-        ...{ id, orderingKey, attempt: attempt + 1, state: "dead", dueInMs: 0, again: true },
+        id,
+        orderingKey,
+        attempt: attempt + 1,
+        state: "dead",
+        dueInMs: 0,
+        again: true,
         failReason: "MESSAGE_GONE: its row is not there any more; its month was dropped, or somebody has deleted it",
       })),
       released: [...new Set(gone.flatMap(({ orderingKey }) => orderingKey ?? []))],
@@ -164,7 +183,13 @@ export function createPartition({ progress, store, months, settings, isSilent }:
       const { id, orderingKey } = delivery.message;
       const mark = { id, attempt, state: "waiting", dueInMs: 0, failReason: SILENT, again: true } as const;
       return {
-        ...{ partition, epoch, round, mayBeWritten: true, fromId: progressId, nextId: undefined, redelivered: [] },
+        partition,
+        epoch,
+        round,
+        mayBeWritten: true,
+        fromId: progressId,
+        nextId: undefined,
+        redelivered: [],
         records: [recordOf(delivery, "failed", 0, SILENT)],
         redeliveries: isAgain ? [{ ...mark, orderingKey: blocks ? orderingKey : null }] : [],
       };

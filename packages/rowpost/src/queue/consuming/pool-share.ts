@@ -62,7 +62,12 @@ export function createPoolShare(database: Pick<Database, "poolSize" | "transacti
         logger.warn("the pool has one connection; a handler that asks it for another waits for ever", { topic, group });
       } else if (partitions > atOnce) {
         logger.warn("transactional consumers take half of the pool at most; other partitions wait for their turn", {
-          ...{ topic, group, pool: size, atOnce, partitions, raiseBy: 2 * partitions - size },
+          topic,
+          group,
+          pool: size,
+          atOnce,
+          partitions,
+          raiseBy: 2 * partitions - size,
         });
       }
     },

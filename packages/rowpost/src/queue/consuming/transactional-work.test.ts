@@ -20,8 +20,15 @@ const tx: Transaction = {
 
 function message(id: string): StoredQueueMessage {
   return {
-    ...{ id, partition: 0, key: null, type: null, body: "{}", contentType: null, headers: null },
-    ...{ orderingKey: null, dueInMs: 0 },
+    id,
+    partition: 0,
+    key: null,
+    type: null,
+    body: "{}",
+    contentType: null,
+    headers: null,
+    orderingKey: null,
+    dueInMs: 0,
   };
 }
 
@@ -30,12 +37,17 @@ test.each(Array.from({ length: 20 }, (_, turns) => turns))(
   async (turns) => {
     const handled: string[] = [];
     const settings = consumerSettings({
-      ...{ topic: "orders", group: "g", transactional: true },
+      topic: "orders",
+      group: "g",
+      transactional: true,
       handler: ({ id }) => void handled.push(id),
     });
     const partition = createPartition({
-      ...{ progress: { partition: 0, nextId: "1", round: 0, epoch: "1" }, settings, isSilent: false },
-      ...{ store: { read: () => Promise.resolve([]) }, months: () => Promise.resolve([]) },
+      progress: { partition: 0, nextId: "1", round: 0, epoch: "1" },
+      settings,
+      isSilent: false,
+      store: { read: () => Promise.resolve([]) },
+      months: () => Promise.resolve([]),
     });
     const add = (id: string): void => {
       const delivery = deliveryOf(message(id));

@@ -161,7 +161,12 @@ export function createTransactionalWork(options: WorkOptions): Work {
     conflicts.set(delivery, times);
     if ((times & (times - 1)) === 0)
       logger.warn("another transaction was in the way of a message; it is tried again, uncounted", {
-        ...{ topic, group, id, key, times, error },
+        topic,
+        group,
+        id,
+        key,
+        times,
+        error,
       });
     await clock.sleep(backoffMs({ attempt: times, ...CONFLICT_PAUSE }), partition.abort.signal);
     if (times < MOST_CONFLICTS) return;

@@ -13,7 +13,9 @@ const SILENT = {
 };
 const NOBODY = {
   settings: { topic: "orders", logger: silentLogger, poll: { minMs: 5, maxMs: 100 } },
-  ...{ onNews: () => undefined, onDue: () => undefined, onTick: () => undefined },
+  onNews: () => undefined,
+  onDue: () => undefined,
+  onTick: () => undefined,
 };
 
 test("what is due is asked once at a time, and again when the answer has come", async () => {
@@ -43,7 +45,9 @@ function countedReads() {
   const watch = createWatch(SILENT, clock);
   const seat = watch.join({ ...NOBODY, store: { counters: read, firstDue: () => Promise.resolve(new Map()) } });
   return {
-    ...{ clock, seat, answers },
+    clock,
+    seat,
+    answers,
     counters: async () => {
       const asked = seat.counters();
       answers.at(-1)?.();
@@ -89,8 +93,8 @@ test("counters that are forgotten are not given while a look reads newer ones", 
   await seat.leave();
 });
 
-const [FIRST, SECOND, NEXT_MONTH] = ["20260701", "20260702", "20260801"].map((date) =>
-  queueIdOfDate(new Date(`${date.slice(0, 4)}-${date.slice(4, 6)}-${date.slice(6)}T00:00:00Z`)) ?? "",
+const [FIRST, SECOND, NEXT_MONTH] = ["20260701", "20260702", "20260801"].map(
+  (date) => queueIdOfDate(new Date(`${date.slice(0, 4)}-${date.slice(4, 6)}-${date.slice(6)}T00:00:00Z`)) ?? "",
 ) as [string, string, string];
 
 function heardBy() {
@@ -109,9 +113,13 @@ function heardBy() {
   });
   const answer = (lastId: string): void => answers.at(-1)?.({ lastIds: new Map([[0, lastId]]), paused: false });
   return {
-    ...{ seat, clock, answers, answer, woken: () => woken },
+    seat,
+    clock,
+    answers,
+    answer,
+    woken: () => woken,
     ring: (news?: AppendNews) => doorbell.ring(news),
-    async first(lastId: string) {
+    first: async (lastId: string): Promise<void> => {
       const asked = seat.counters();
       answer(lastId);
       await asked;

@@ -287,7 +287,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
  * schemas of a database. Within the month it only bounds what is read, and what is read is all that
  * was committed in this partition, in order.
  */
-export function withNews(counters: Counters, { lastId }: AppendNews): Counters | undefined {
+function withNews(counters: Counters, { lastId }: AppendNews): Counters | undefined {
   const { lastIds } = counters;
   const partition = partitionOfId(lastId);
   const known = lastIds.get(partition);

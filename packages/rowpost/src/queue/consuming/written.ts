@@ -81,7 +81,11 @@ export function redeliveryOf(
   if (outcome?.kind !== "failed" || recorded) return undefined;
   const { final, error } = outcome;
   return {
-    ...{ id, attempt, again, failReason: error, orderingKey: blocks ? orderingKey : null },
+    id,
+    attempt,
+    again,
+    failReason: error,
+    orderingKey: blocks ? orderingKey : null,
     state: final ? "dead" : "waiting",
     dueInMs: final ? 0 : retryInMs(countedAttempt),
   };

@@ -66,8 +66,14 @@ export function changesByHand({ statements, ...room }: Room): ChangesByHand {
       const records = ids
         .filter((id) => queueMonth(id) === month)
         .map((id) => ({
-          ...{ id, error, result: entry.result, key: null, lastId: null },
-          ...{ messages: 1, attempt: entry.attemptOf?.(id) ?? 0, durationMs: 0 },
+          id,
+          error,
+          result: entry.result,
+          key: null,
+          lastId: null,
+          messages: 1,
+          attempt: entry.attemptOf?.(id) ?? 0,
+          durationMs: 0,
         }));
       await run(consume.insertRecords(key, { month, round, place, records }));
     }

@@ -97,8 +97,13 @@ const FILTER: OptionKinds<DeadLetterFilter> = { topic: "any", group: "any", stat
 const { state: _state, ...FILTER_OF_DEAD } = FILTER;
 /** The message itself is checked when it is appended. */
 const CHANGE: OptionKinds<EditOptions["change"]> = {
-  ...{ body: "any", headers: "any", contentType: "any", jsonText: "any" },
-  ...{ key: "any", type: "any", orderingKey: "any" },
+  body: "any",
+  headers: "any",
+  contentType: "any",
+  jsonText: "any",
+  key: "any",
+  type: "any",
+  orderingKey: "any",
 };
 
 const PAGE = 500;
@@ -197,7 +202,9 @@ export async function editDeadLetter(parts: DeadLetterParts, options: EditOption
   const partition = partitionOfId(id);
   const [copyId = ""] = await parts.transaction(async (tx) => {
     const [result] = await parts.store.removeIn(tx, key, partition, {
-      ...{ ids: [id], from: "dead", result: "discarded" },
+      ids: [id],
+      from: "dead",
+      result: "discarded",
       note: { ...note, reason: `${note.reason} (edited as a copy)` },
     });
     if (result?.result !== "changed") throw new NoDeadLetterError(id, key.group, result?.result ?? "absent");
@@ -298,7 +305,11 @@ async function change(
 function letterOf(row: StoredRedelivery, message: TailedMessage | undefined): DeadLetter {
   const { id, partition, attempt, failReason, nextAttemptAt, changedAt } = row;
   return {
-    ...{ id, partition, attempt, message, state: row.state === "dead" ? "dead" : "waiting" },
+    id,
+    partition,
+    attempt,
+    message,
+    state: row.state === "dead" ? "dead" : "waiting",
     error: failReason ?? undefined,
     nextAttemptAt: row.state === "dead" ? undefined : (nextAttemptAt ?? undefined),
     since: changedAt,

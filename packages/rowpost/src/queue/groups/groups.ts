@@ -204,7 +204,9 @@ async function partitionStatus(
       oldest === undefined || oldest.state !== "waiting"
         ? undefined
         : {
-            ...{ id: oldest.id, attempt: oldest.attempt, error: oldest.failReason ?? undefined },
+            id: oldest.id,
+            attempt: oldest.attempt,
+            error: oldest.failReason ?? undefined,
             nextAttemptAt: oldest.nextAttemptAt ?? undefined,
           },
     oldestUnfinishedMs: Math.max(ageOf(first?.id), ageOf(again.oldest ?? undefined)),
@@ -212,8 +214,10 @@ async function partitionStatus(
       row.owner === null
         ? undefined
         : {
-            ...{ owner: row.owner, label: row.label ?? undefined },
-            ...{ since: row.heldSince ?? undefined, seenMsAgo: row.seenMs ?? undefined },
+            owner: row.owner,
+            label: row.label ?? undefined,
+            since: row.heldSince ?? undefined,
+            seenMsAgo: row.seenMs ?? undefined,
           },
   };
 }

@@ -75,7 +75,9 @@ export function createAppender(options: AppenderOptions): Appender {
     const known = gathers.get(topic);
     if (known !== undefined) return known;
     const made = createGather<Call>({
-      ...{ commit, besideServer, withinMs: timeoutMs },
+      commit,
+      besideServer,
+      withinMs: timeoutMs,
       most: GATHERED_MESSAGES,
       partitionsOf: ({ items }) => {
         const settings = topics.known(topic);

@@ -17,8 +17,13 @@ function transactions() {
 const partitionsOf = (call: string): number[] => (call.match(/\d/g) ?? []).map(Number);
 
 const usual = {
-  ...{ clock: createManualClock(), leftNothing: () => true, sizeOf: () => 1, most: 10, besideServer: false },
-  ...{ partitionsOf, withinMs: 30_000 },
+  clock: createManualClock(),
+  leftNothing: () => true,
+  sizeOf: () => 1,
+  most: 10,
+  besideServer: false,
+  partitionsOf,
+  withinMs: 30_000,
 };
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -137,7 +137,9 @@ function itemOf(message: RelayedMessage, sourceId: string | null): Item {
       headers: headersText(name, headers),
       orderingKey:
         orderingKey === undefined ? null : checkText(name, "orderingKey", orderingKey, DEFAULT_LIMITS.orderingKey),
-      ...{ delayMs: null, deliverAtMs: null, sourceId },
+      delayMs: null,
+      deliverAtMs: null,
+      sourceId,
     },
   };
 }

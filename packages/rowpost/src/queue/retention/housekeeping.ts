@@ -51,7 +51,9 @@ export async function keepHouse(options: HousekeepingOptions, signal: AbortSigna
         if (problems.length > 0) {
           const messages = problems.reduce((sum, each) => sum + each.messages, 0);
           logger.error("messages below a group's progress have no record", {
-            ...{ topic, messages, problems: problems.slice(0, MOST_NAMED) },
+            topic,
+            messages,
+            problems: problems.slice(0, MOST_NAMED),
           });
         }
       }

@@ -54,8 +54,13 @@ export interface RetentionOutcome {
 }
 
 const KINDS: OptionKinds<DropMonthOptions> = {
-  ...{ topic: "any", month: "any", author: "any", reason: "any" },
-  ...{ force: "boolean", archiveTo: "string", onProgress: "function" },
+  topic: "any",
+  month: "any",
+  author: "any",
+  reason: "any",
+  force: "boolean",
+  archiveTo: "string",
+  onProgress: "function",
 };
 
 export async function dropMonth(store: Retention, options: DropMonthOptions): Promise<MonthDropped> {

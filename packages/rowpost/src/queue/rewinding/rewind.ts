@@ -67,8 +67,12 @@ export interface RewindReport {
 }
 
 const UNDO: OptionKinds<UndoRewindOptions> = {
-  ...{ topic: "any", group: "any", author: "any", reason: "any" },
-  ...{ dryRun: "boolean", expected: "array" },
+  topic: "any",
+  group: "any",
+  author: "any",
+  reason: "any",
+  dryRun: "boolean",
+  expected: "array",
 };
 const REWIND: OptionKinds<RewindOptions> = { ...UNDO, to: "any", partitions: "array", droppedMonths: "any" };
 

@@ -270,7 +270,9 @@ async function move(
   return {
     rewind: partitions.length === 0 ? undefined : rewind,
     partitions: partitions.map(({ partition, from, to }) => ({ partition, from, to })),
-    ...{ droppedMonths, setAside, restored },
+    droppedMonths,
+    setAside,
+    restored,
   };
 }
 

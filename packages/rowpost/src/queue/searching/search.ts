@@ -138,9 +138,16 @@ export interface QueueMessageDetail extends QueueMessageSummary {
 }
 
 const KINDS: OptionKinds<QueueSearch> = {
-  ...{ topic: "any", id: "any", before: "any", from: "any", to: "any" },
-  ...{ key: "string", type: "string", header: "object" },
-  ...{ limit: "number", timeLimitMs: "number" },
+  topic: "any",
+  id: "any",
+  before: "any",
+  from: "any",
+  to: "any",
+  key: "string",
+  type: "string",
+  header: "object",
+  limit: "number",
+  timeLimitMs: "number",
 };
 
 export async function searchQueue(store: Searching, given: QueueSearch): Promise<QueueSearchAnswer> {
@@ -206,7 +213,9 @@ function headersOf(message: FoundMessage): Readonly<Record<string, string>> | un
 function summaryOf(topic: string, message: FoundMessage): QueueMessageSummary {
   const { id, partition, key, type, contentType, orderingKey, deliverAt, producerGroup, ip, port } = message;
   return {
-    ...{ topic, id, partition },
+    topic,
+    id,
+    partition,
     key: key ?? undefined,
     type: type ?? undefined,
     contentType: contentType ?? undefined,

@@ -110,7 +110,12 @@ async function search(room: Room, request: SearchRequest): Promise<SearchResult 
   const absent = [...map.absent];
   let rows = 0;
   const answer = (stopped: SearchResult["stopped"], nextId: string | undefined): SearchResult => ({
-    ...{ messages, rows, stopped, nextId, months: searched, dropped: map.dropped },
+    messages,
+    rows,
+    stopped,
+    nextId,
+    months: searched,
+    dropped: map.dropped,
     absent: absent.toSorted((left, right) => left - right),
   });
   for (const month of map.months) {

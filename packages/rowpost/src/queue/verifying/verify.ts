@@ -88,7 +88,11 @@ export async function verifyQueue(parts: VerifyParts, given: VerifyOptions): Pro
     if (log?.group !== group) log = { group, entries: await parts.rewinds.log({ topic, group }, 100_000) };
     const isHere = after?.group === group && after.partition === partition;
     const seen = await verifyPlace(parts.store, {
-      ...{ topic, group, partition, problems, isOver },
+      topic,
+      group,
+      partition,
+      problems,
+      isOver,
       log: log.entries.filter((entry) => entry.partition === partition),
       afterId: isHere ? after.id : undefined,
     });

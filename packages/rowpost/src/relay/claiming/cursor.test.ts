@@ -8,7 +8,10 @@ const immediate = (...ids: number[]) => ids.map((id) => ({ id: String(id), due: 
 const due = (...ids: number[]) => ids.map((id) => ({ id: String(id), due: true, body: "", shard: 0 }));
 
 const asked = (afterId: string, immediateLimit: number, dueLimit: number, foreignDue = 0) => ({
-  ...{ afterId, immediateLimit, dueLimit, foreignDue },
+  afterId,
+  immediateLimit,
+  dueLimit,
+  foreignDue,
 });
 
 describe("cursor (rule: bounded-scan)", () => {

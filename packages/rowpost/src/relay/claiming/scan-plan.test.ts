@@ -37,7 +37,10 @@ describe("scan plan (rule: isolation)", () => {
     plan.returned(await plan.next(), rows("hung", "a", "b"), true);
     closed.add("hung");
     expect(await plan.next()).toEqual({
-      ...{ topics: ["a", "b", "new"], isFirst: true, isPart: false, looked: true },
+      topics: ["a", "b", "new"],
+      isFirst: true,
+      isPart: false,
+      looked: true,
     });
     expect([asked, plan.closed()]).toEqual([[["hung", "a", "b"]], ["hung"]]);
     closed.clear();

@@ -93,7 +93,12 @@ export function sortRows(request: SortRequest): SortedRows {
   }
   const byRule = grouped(suspended, ({ rule }) => rule);
   return {
-    ...{ candidates, suspects, broken, behind, busy, passedOver },
+    candidates,
+    suspects,
+    broken,
+    behind,
+    busy,
+    passedOver,
     suspended: new Map([...byRule].map(([rule, found]) => [rule, found.map(({ row }) => row)])),
   };
 }

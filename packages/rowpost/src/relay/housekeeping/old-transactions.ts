@@ -41,7 +41,13 @@ export function createOldTransactions({ housekeeping, settings }: OldTransaction
   function tell(transaction: OldTransaction, scanMs: number): void {
     const { application, doing, held, kind, name, openForMs, user } = transaction;
     logger.warn("a transaction that is open for long keeps old row versions, and scans become slower", {
-      ...{ [kind]: name, user, application, doing, openForMs, held, slowestScanMs: Math.round(scanMs) },
+      [kind]: name,
+      user,
+      application,
+      doing,
+      openForMs,
+      held,
+      slowestScanMs: Math.round(scanMs),
     });
   }
 

@@ -126,8 +126,15 @@ export function createHealth({ settings, outlets, breaker, events, ...on }: Heal
 
 function tallyOf(results: readonly PublishResult[]): Tally {
   const tally: Tally = {
-    ...{ sent: 0, message: 0, retriable: 0, destination: 0, connection: 0, unknown: 0, notStarted: 0 },
-    ...{ reason: "", retryAfterMs: undefined },
+    sent: 0,
+    message: 0,
+    retriable: 0,
+    destination: 0,
+    connection: 0,
+    unknown: 0,
+    notStarted: 0,
+    reason: "",
+    retryAfterMs: undefined,
   };
   for (const result of results) {
     if (result.status !== "failed") tally[result.status] += 1;

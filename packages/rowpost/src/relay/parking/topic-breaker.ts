@@ -140,9 +140,13 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
         backoffCeilingMs({ attempt: failures, baseMs: 200, factor: 2, maxMs: longest });
       const now = clock.monotonicMs();
       open.set(topic, {
-        ...{ kind, failures, openUntilMs: now + wait, reason },
+        kind,
+        failures,
+        openUntilMs: now + wait,
+        reason,
         wasAway: known?.wasAway === true || failures >= AWAY_FAILURES[kind],
-        ...{ probe: kind === "refusing" ? MESSAGE_PROBE : 1, probing: 0 },
+        probe: kind === "refusing" ? MESSAGE_PROBE : 1,
+        probing: 0,
       });
       for (const [name, breaker] of open) if (now - breaker.openUntilMs > FORGET_MS) open.delete(name);
       return known === undefined ? "opened" : undefined;

@@ -24,9 +24,12 @@ it("a probe that is given back unpublished does not keep its topic resting for e
     // Less is left of the lease than a publish may take.
     keeper: { mayPublish: () => false },
     health: createHealth({
-      ...{ settings, breaker, outlets: createOutlets({ broker, clock, windowSize: 2_000 }) },
-      ...{ events: createEventEmitter<RelayEvents>({ logger: silentLogger }) },
-      ...{ onTopicBack: () => {}, onBrokerBack: () => {} },
+      settings,
+      breaker,
+      outlets: createOutlets({ broker, clock, windowSize: 2_000 }),
+      events: createEventEmitter<RelayEvents>({ logger: silentLogger }),
+      onTopicBack: () => {},
+      onBrokerBack: () => {},
     }),
     publisher: createPublisher({ broker, clock, publishTimeoutMs: 10_000 }),
     settler: { submit: () => {}, waiting: 0, idle: () => Promise.resolve() },

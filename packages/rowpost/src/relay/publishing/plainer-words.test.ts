@@ -3,8 +3,17 @@ import type { Outcome } from "../store.ts";
 import { inPlainerWords } from "./plainer-words.ts";
 
 const failed: Outcome = {
-  ...{ id: "1", shard: 0, deliveryCount: 1, lockVersion: "1", identityHash: "0", toState: "failed", messageId: null },
-  ...{ retryDelta: 1, deliveryDelta: 0, nextRetryInMs: null, failReason: "E: größe 😀" },
+  id: "1",
+  shard: 0,
+  deliveryCount: 1,
+  lockVersion: "1",
+  identityHash: "0",
+  toState: "failed",
+  messageId: null,
+  retryDelta: 1,
+  deliveryDelta: 0,
+  nextRetryInMs: null,
+  failReason: "E: größe 😀",
 };
 
 test("ASCII, then shorter each time, then without the text, then nothing", () => {

@@ -11,8 +11,17 @@ function settlement(id: string, epoch = "1"): Settlement {
     message: { ...inFlightMessage({ id }), epoch },
     result: { status: "sent", messageId: `m-${id}` },
     outcome: {
-      ...{ id, shard: 0, deliveryCount: 1, lockVersion: "1", identityHash: "0", toState: "sent", messageId: `m-${id}` },
-      ...{ retryDelta: 0, deliveryDelta: 0, nextRetryInMs: null, failReason: null },
+      id,
+      shard: 0,
+      deliveryCount: 1,
+      lockVersion: "1",
+      identityHash: "0",
+      toState: "sent",
+      messageId: `m-${id}`,
+      retryDelta: 0,
+      deliveryDelta: 0,
+      nextRetryInMs: null,
+      failReason: null,
     },
     startedMs: 0,
   };
@@ -149,7 +158,10 @@ describe("settler", () => {
     ]);
     expect(told).toEqual({
       settled: ["0", "1", "2", "3", "4"],
-      ...{ fenced: [], lost: [], refused: ["1 plainer"], errors: 0 },
+      fenced: [],
+      lost: [],
+      refused: ["1 plainer"],
+      errors: 0,
     });
     expect(written.filter(({ id }) => id === "1").at(-1)).toMatchObject({ toState: "sent", messageId: null });
   });

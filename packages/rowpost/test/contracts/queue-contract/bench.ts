@@ -57,7 +57,10 @@ export async function openQueueBench(harness: QueueStoreHarness): Promise<QueueB
   let third: Session | undefined;
   const sql: RunSql = (text) => hand.run({ name: "byHand", text, params: [] });
   return {
-    ...{ harness, first, second, sql },
+    harness,
+    first,
+    second,
+    sql,
     sharedDatabase: databases[0] === databases[1],
     dialect: testDialect(first.database.dialect),
     countWaiting: createLockWaitCounter(first.database.dialect, sql),

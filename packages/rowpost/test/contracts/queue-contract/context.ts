@@ -133,7 +133,13 @@ export async function createQueueContext(
     (options?.instance ?? first).store.beginAppend(tx).append(request(messages, options));
 
   return {
-    ...{ harness: bench.harness, dialect, topic, sql: bench.sql, other: second, ...first, ...first.rooms },
+    harness: bench.harness,
+    dialect,
+    topic,
+    sql: bench.sql,
+    other: second,
+    ...first,
+    ...first.rooms,
     month: await store.topics.currentMonth(),
     async rows(text) {
       const { rows } = await bench.sql(text);
@@ -146,7 +152,8 @@ export async function createQueueContext(
       atEnd.push(() => store.topics.remove(name));
       return name;
     },
-    ...{ request, appendIn },
+    request,
+    appendIn,
     async append(messages, options) {
       const { database } = options?.instance ?? first;
       const result = await database.transaction((tx) => appendIn(tx, messages, options));

@@ -84,7 +84,9 @@ export async function createMember(
   });
   const place: ConsumerPlace = { ...PLACE, instance: owner };
   return {
-    ...{ owner, consumption, settlement },
+    owner,
+    consumption,
+    settlement,
     settle: (changes) => consumption.settle(owner, settlement(changes), place),
     settleIn: (tx, changes) => consumption.settleIn(tx, owner, settlement(changes), place),
     heartbeat: (changes) => leases.heartbeat({ ...request, held: acquired, ...changes }),
@@ -107,8 +109,14 @@ export function nextOfPartition(id: string | undefined): string {
 export function consumed(id: string | undefined, changes: Partial<ConsumptionRecord> = {}): ConsumptionRecord {
   assert.ok(id !== undefined);
   return {
-    ...{ id, lastId: null, messages: 1, key: null, attempt: 1 },
-    ...{ result: "consumed", durationMs: 5, error: null },
+    id,
+    lastId: null,
+    messages: 1,
+    key: null,
+    attempt: 1,
+    result: "consumed",
+    durationMs: 5,
+    error: null,
     ...changes,
   };
 }

@@ -11,7 +11,11 @@ function withoutFence(part: "epoch" | "owner" | "place"): Mutation {
       settlement: Parameters<typeof sound.settle>[1],
     ): Promise<[string, typeof settlement]> {
       const { leases } = await sound.leases.heartbeat({
-        ...{ owner: "mutant", label: "mutant", leaseMs: 1_000, instanceTimeoutMs: 1_000, held: [] },
+        owner: "mutant",
+        label: "mutant",
+        leaseMs: 1_000,
+        instanceTimeoutMs: 1_000,
+        held: [],
       });
       await sound.leases.leave("mutant");
       const lease = leases.find(({ shard }) => shard === settlement.partition);

@@ -49,8 +49,18 @@ export const JSON_HEADERS: Readonly<Record<string, string>> = { "content-type": 
 /** Of the chat robots, whose markdown is much alike: full-width signs mean nothing to them. */
 export function plainMarkdown(text: string): string {
   const WIDE: Readonly<Record<string, string>> = {
-    ...{ "<": "＜", ">": "＞", "[": "［", "]": "］", "(": "（", ")": "）" },
-    ...{ "*": "＊", "`": "｀", "#": "＃", "@": "＠", "\n": " ", "\r": " " },
+    "<": "＜",
+    ">": "＞",
+    "[": "［",
+    "]": "］",
+    "(": "（",
+    ")": "）",
+    "*": "＊",
+    "`": "｀",
+    "#": "＃",
+    "@": "＠",
+    "\n": " ",
+    "\r": " ",
   };
   return text.replace(/[<>[\]()*`#@\n\r]/g, (sign) => WIDE[sign] ?? sign);
 }

@@ -24,7 +24,8 @@ export const dingtalk: ChannelKind = {
     // In the security mode "custom keywords" what lacks the word is refused.
     const body = [`### ${plainMarkdown(title)}`, text, ...(keyword === undefined ? [] : [keyword])].join("\n\n");
     return {
-      ...{ url: to.href, headers: JSON_HEADERS },
+      url: to.href,
+      headers: JSON_HEADERS,
       body: JSON.stringify({ msgtype: "markdown", markdown: { title, text: body }, at: { isAtAll: false } }),
     };
   },

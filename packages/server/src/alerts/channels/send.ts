@@ -46,7 +46,7 @@ export function createChannel({
     const { mostBytes } = kind;
     const rendered = render(
       { at: notice.at, items },
-      { ...{ language: config.language, source, link, mostBytes }, plain: (text) => kind.plain(text) },
+      { language: config.language, source, link, mostBytes, plain: (text) => kind.plain(text) },
     );
     const alerts = items.map((item) => ({ ...item }));
     const { keyword, secret, url } = config;

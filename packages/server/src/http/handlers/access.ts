@@ -43,10 +43,14 @@ export function accessHandlers(
         (principal.topics === undefined || limitOf(route) !== undefined);
       return {
         json: {
-          ...{ version, readOnly, principal },
+          version,
+          readOnly,
+          principal,
           permissions: names.filter((name) => isAllowed(ROUTES[name])),
           sources: sources.map(({ database, layout: { columns, table }, name }) => ({
-            ...{ name, table, database: database.label },
+            name,
+            table,
+            database: database.label,
             features: {
               lockVersion: columns.lockVersion !== undefined,
               orderingKey: columns.orderingKey !== undefined,

@@ -112,15 +112,21 @@ async function compareState(what: ActionName, source: Source, attempt: Attempt):
 async function refused(what: ActionName, source: Source, { action, id, version }: Attempt): Promise<never> {
   const current = await summaryOf(source, id);
   await source.operations.record({
-    ...{ author: action.author, via: action.via ?? "console", action: what, reason: action.reason },
-    ...{ result: "conflict", details: { id, seen: version, state: current.state, version: current.lockVersion } },
+    author: action.author,
+    via: action.via ?? "console",
+    action: what,
+    reason: action.reason,
+    result: "conflict",
+    details: { id, seen: version, state: current.state, version: current.lockVersion },
   });
   const headers = { etag: versionTag(current) };
   if (versionTag(current) !== `"${version}"` || current.archived)
     throw new Problem("precondition-failed", `message ${id} has changed since: it is ${current.state}`, {
-      ...{ more: { current }, headers },
+      more: { current },
+      headers,
     });
   throw new Problem("state-conflict", `message ${id} is ${current.state}, which forbids ${what}`, {
-    ...{ more: { current }, headers },
+    more: { current },
+    headers,
   });
 }

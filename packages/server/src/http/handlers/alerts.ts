@@ -39,7 +39,9 @@ export function alertHandlers({
             const last = state.channels[name];
             return { name, canTest: configured.includes(name), last };
           }),
-          ...{ isEvaluated, ageMs, asOf },
+          isEvaluated,
+          ageMs,
+          asOf,
         },
         headers: { "content-language": language, vary: "accept-language" },
       };
@@ -70,8 +72,12 @@ export function alertHandlers({
       testedMs.set(channel, performance.now());
       const answer = await alertChannels.test(channel, source.name);
       await source.operations.record({
-        ...{ author: principal.name, via: principal.via, action: "alert test", reason: `tries channel ${channel}` },
-        ...{ result: "done" as const, details: { channel, ok: answer.ok, answer: answer.answer } },
+        author: principal.name,
+        via: principal.via,
+        action: "alert test",
+        reason: `tries channel ${channel}`,
+        result: "done" as const,
+        details: { channel, ok: answer.ok, answer: answer.answer },
       });
       return { json: { ...answer } };
     },
@@ -97,8 +103,16 @@ function itemsOf(known: KnownAlerts, silences: readonly Silence[], language: "en
       const { command, peak, title, why } = lineOf(alert, language);
       const silence = active.find((each) => isMeant(each, alert))?.id;
       return {
-        ...{ rule, subject, severity, phase, title, why, command, peak },
-        ...{ since, forMs: Math.max(0, state.clockMs - sinceMs) + ageMs },
+        rule,
+        subject,
+        severity,
+        phase,
+        title,
+        why,
+        command,
+        peak,
+        since,
+        forMs: Math.max(0, state.clockMs - sinceMs) + ageMs,
         ...(rule === "oldest-due" && facts["id"] !== undefined ? { messageId: String(facts["id"]) } : {}),
         silence,
       };

@@ -42,7 +42,8 @@ export function careHandlers({ sources }: ConsoleParts): HandlersOf<"unconfirmed
             ...(language === "zh" ? zh : {}),
             command,
           })),
-          ...{ tookMs, asOf },
+          tookMs,
+          asOf,
         },
         headers: { "content-language": language, vary: "accept-language" },
       };
@@ -75,7 +76,8 @@ async function readUnconfirmed(source: Source): Promise<AnswerOf<"unconfirmed">>
     return {
       types: typesOf(found),
       items: found.messages.map(({ confirmedBy, ...message }) => ({
-        ...{ ...message, confirmedBy: [...confirmedBy] },
+        ...message,
+        confirmedBy: [...confirmedBy],
         missing: (usual.get(message.type) ?? []).filter((consumer) => !confirmedBy.includes(consumer)),
       })),
       more: found.more,

@@ -144,8 +144,11 @@ async function find(admin: MessageAdmin, { budgetMs, from, limit, places, topics
     const archived: boolean = place === "archive";
     const page = await admin.list({
       // Of what others may not see, much may have to be passed over.
-      ...{ filter, limit: topics === undefined || archived ? left : Math.max(left, PASSED_OVER), archived },
-      ...{ beforeId: position.beforeId, timeLimitMs: Math.max(1, untilMs - performance.now()) },
+      filter,
+      limit: topics === undefined || archived ? left : Math.max(left, PASSED_OVER),
+      archived,
+      beforeId: position.beforeId,
+      timeLimitMs: Math.max(1, untilMs - performance.now()),
     });
     const visible = page.messages.filter(({ topic }) => reaches(topics, topic));
     messages.push(...(archived ? visible : visible.slice(0, left)));
@@ -204,7 +207,11 @@ async function stored(source: Source, id: string, { name, via }: { readonly name
   const message = await source.search((admin) => admin.show({ id }));
   if (message === undefined) throw new Problem("not-found", `there is no message ${id}, in the table or its archive`);
   await source.operations.record({
-    ...{ author: name, via, action: "body", reason: "looked at", result: "done" },
+    author: name,
+    via,
+    action: "body",
+    reason: "looked at",
+    result: "done",
     details: { id },
   });
   return message;

@@ -66,7 +66,10 @@ async function pulseOf({ name, snapshot }: Source, topics: Topics): Promise<Puls
     // Rounded, or every answer would be another one.
     const oldestWaitingMs = status.oldestDue && Math.floor(status.oldestDue.waitingMs / 1_000) * 1_000;
     return {
-      ...{ name, states: countsOf(status), problems: problemsOf(status).length, oldestWaitingMs },
+      name,
+      states: countsOf(status),
+      problems: problemsOf(status).length,
+      oldestWaitingMs,
       ...(firing === undefined || topics !== undefined ? {} : { alerts: firing }),
     };
   } catch (error) {

@@ -49,7 +49,9 @@ export function recordHandlers({ sources }: ConsoleParts): HandlersOf<"failures"
       return {
         json: {
           items: shown.map(({ before, ids, ...entry }) => ({
-            ...{ ...entry, ids: ids.slice(0, SHOWN_IDS), before: before.slice(0, SHOWN_IDS) },
+            ...entry,
+            ids: ids.slice(0, SHOWN_IDS),
+            before: before.slice(0, SHOWN_IDS),
           })),
           next,
           searched: { complete, stopped: complete ? "end" : "limit", places: ["live"] },

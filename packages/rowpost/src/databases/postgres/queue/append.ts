@@ -1,7 +1,8 @@
 /** Appending, in a transaction of the user's or of ours. */
-import type { AppendNews } from "../../database.ts";
+
 import type { QueuedMessage } from "../../../queue/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
+import type { AppendNews } from "../../database.ts";
 import { hasDelays, isOne, type MessageCounts, textColumns } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";

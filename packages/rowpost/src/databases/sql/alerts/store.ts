@@ -99,7 +99,8 @@ export function createAlertStore(parts: StoreParts, statementTimeoutMs?: number)
       const { author, reason } = action;
       await run(forgetSilences(table));
       await changeSilence("silence", {
-        ...{ action, details: { silence: id, rule, subject, forMs } },
+        action,
+        details: { silence: id, rule, subject, forMs },
         statement: addSilence(table, { id, rule, subject, forMs, author, reason }),
       });
       return id;

@@ -78,8 +78,13 @@ export function createManyMessages(parts: ManyMessageParts): ManyMessageChanges 
     checkMeant(request);
     const states = statesOf(filter, allowed);
     const { found, next } = await search.search({
-      ...{ filter: { ...filter, ...(states === undefined ? {} : { states }) }, limit, behindId: afterId, upToId },
-      ...{ newestFirst: false, archived: false, timeLimitMs },
+      filter: { ...filter, ...(states === undefined ? {} : { states }) },
+      limit,
+      behindId: afterId,
+      upToId,
+      newestFirst: false,
+      archived: false,
+      timeLimitMs,
     });
     return { rows: found, nextAfterId: next };
   }

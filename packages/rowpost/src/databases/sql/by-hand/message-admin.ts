@@ -80,8 +80,12 @@ export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: numbe
     async list({ archived = false, beforeId, filter, limit, timeLimitMs = LIST_SEARCH_MS }) {
       checkFilter(beforeId === undefined ? filter : { ...filter, ids: [...(filter.ids ?? []), beforeId] });
       const { found, next, timeIsUp } = await search.search({
-        ...{ filter, limit: clampLimit(limit), behindId: beforeId },
-        ...{ newestFirst: true, archived, timeLimitMs },
+        filter,
+        limit: clampLimit(limit),
+        behindId: beforeId,
+        newestFirst: true,
+        archived,
+        timeLimitMs,
       });
       return { messages: await search.summaries(found, archived), nextBeforeId: next, timeIsUp };
     },

@@ -132,8 +132,14 @@ function encodeCopy(
   if (change.headers !== undefined && columns.headers === undefined)
     throw new ConfigurationError(`${name} has headers, but the layout ${layoutName} has no column for them`);
   return {
-    ...{ type: stored.type, key, topic: checkText(name, "topic", change.topic ?? stored.topic, limits.topic) },
-    ...{ body, contentType, orderingKey: stored.orderingKey ?? null, delayMs: null, deliverAtMs: null },
+    type: stored.type,
+    key,
+    topic: checkText(name, "topic", change.topic ?? stored.topic, limits.topic),
+    body,
+    contentType,
+    orderingKey: stored.orderingKey ?? null,
+    delayMs: null,
+    deliverAtMs: null,
     headers:
       columns.headers === undefined
         ? null

@@ -135,7 +135,10 @@ function keyOrder({ front, keyQueue, message }: ExplainedFacts): Explanation | u
 
 function suspensionRule({ message, suspensions }: ExplainedFacts): Explanation | undefined {
   const values: Readonly<Record<SuspensionRule["scope"], string | null | undefined>> = {
-    ...{ relay: "*", topic: message.topic, type: message.type, ordering_key: message.orderingKey },
+    relay: "*",
+    topic: message.topic,
+    type: message.type,
+    ordering_key: message.orderingKey,
   };
   const rule = suspensions.find(({ scope, value }) => values[scope] === value);
   if (rule === undefined) return undefined;

@@ -26,7 +26,13 @@ export async function leftMessages({
     add(decodeState(table.layout, row["state"]), row);
   const count = (name: string): number => counts.get(name) ?? 0;
   return {
-    ...{ due: count("due"), backoff: count("backoff"), delayed: count("delayed"), behind: count("behind") },
-    ...{ sending: count("sending"), failed: count("failed"), suspended: count("suspended"), nextBackoffInMs },
+    due: count("due"),
+    backoff: count("backoff"),
+    delayed: count("delayed"),
+    behind: count("behind"),
+    sending: count("sending"),
+    failed: count("failed"),
+    suspended: count("suspended"),
+    nextBackoffInMs,
   };
 }

@@ -148,7 +148,8 @@ export function createMessageSearch(parts: SearchParts): MessageSearch {
 
   async function findRows(request: FindRequest): Promise<FoundMessage[]> {
     return (await read(findMessages(table, request))).map((row) => ({
-      ...{ id: text(row, "id"), lockVersion: wholeText(row, "lock_version") },
+      id: text(row, "id"),
+      lockVersion: wholeText(row, "lock_version"),
       archivedAt: request.archived ? text(row, "archived_at") : undefined,
     }));
   }

@@ -35,7 +35,8 @@ export function createAppend(
 ): QueueStore["beginAppend"] {
   const call: CallParts = {
     statements: { enqueue: statements.append },
-    ...{ outside: outsideTransaction, isOutsideTransaction },
+    outside: outsideTransaction,
+    isOutsideTransaction,
     unfitSession: (error) => (isRowRefused(error) ? undefined : unfitSession?.(error)),
   };
   const { append: write } = statements;

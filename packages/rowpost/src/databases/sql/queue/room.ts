@@ -45,7 +45,10 @@ export function openRoom(sql: QueueSql, options: Omit<SessionOptions, "purpose">
   const within: Room["within"] = (to) => (statement) => to.run(spelled(words, statement));
   const run: Room["run"] = (statement, slot = "scan") => slots.retry(slot, (session) => within(session)(statement));
   return {
-    ...{ statements, isTableMissing, run, within },
+    statements,
+    isTableMissing,
+    run,
+    within,
     read: async (statement) => (await run(statement)).rows,
     once: (statement) => slots.use("settle", (session) => within(session)(statement)),
     reading: (work) => slots.retry("scan", (session) => work(within(session))),

@@ -47,7 +47,9 @@ export function createSharedSessions(parts: SessionParts): (lockWaitTimeoutMs: n
       return turn.take(() => pool.run(work));
     };
     return {
-      ...{ freeLocks, heartbeat, looks },
+      freeLocks,
+      heartbeat,
+      looks,
       slots: { retry: run, use: run },
       onSessionLost: (listener) => void listeners.push(listener),
       async close() {
@@ -72,7 +74,9 @@ function open({ connect, sharedSession, statements, words }: SessionParts, lockW
     closesIdle: (slot) => slot.startsWith("work") && slot !== "work 1",
     connect: (slot) =>
       connect({
-        ...{ purpose: slot === "lease" ? "lease" : "relay", of: "consumer", lockWaitTimeoutMs },
+        purpose: slot === "lease" ? "lease" : "relay",
+        of: "consumer",
+        lockWaitTimeoutMs,
         ...(slot === "lease" ? { onLost } : {}),
       }),
   });
@@ -91,7 +95,10 @@ function open({ connect, sharedSession, statements, words }: SessionParts, lockW
     },
   });
   return {
-    ...{ slots, pool, consumers, freeLocks },
+    slots,
+    pool,
+    consumers,
+    freeLocks,
     heartbeat: createBeats({ beats: statements.beats, onLease: (work) => slots.use("lease", work), pool }),
     looks: createLooks({ statements, words }, pool),
   };

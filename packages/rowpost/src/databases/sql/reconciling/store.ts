@@ -55,7 +55,9 @@ export function createReconcileStore(parts: ReconcileParts): ReconcileStore {
     shared: parts.sharedSession,
     connect: () =>
       parts.connect({
-        ...{ purpose: "tool", clock: layout.clock, snapshot: true },
+        purpose: "tool",
+        clock: layout.clock,
+        snapshot: true,
         statementTimeoutMs: STATEMENT_TIMEOUT_MS,
       }),
   });
@@ -156,7 +158,8 @@ function answered(rows: readonly Row[], { type }: UserQuery, limit: number): Use
     if (key !== null && of !== null) identities.push({ type: of, key });
   }
   return {
-    ...{ identities, more: rows.length > limit },
+    identities,
+    more: rows.length > limit,
     withoutKey: Math.min(rows.length, limit) - identities.length,
   };
 }
@@ -212,10 +215,13 @@ function unknownConfirmation(row: Row, gone: ReadonlySet<string>): UnknownConfir
   const key = text(row, "message_key");
   const consumer = text(row, "consumer");
   return {
-    ...{ type, key, consumer: consumer === "" ? undefined : consumer },
+    type,
+    key,
+    consumer: consumer === "" ? undefined : consumer,
     error: textOrNull(row, "reason") ?? undefined,
     times: integer(row, "times"),
-    ...{ firstAt: text(row, "first_at"), lastAt: text(row, "last_at") },
+    firstAt: text(row, "first_at"),
+    lastAt: text(row, "last_at"),
     isThere: !gone.has(`${type}\0${key}`),
   };
 }
@@ -252,7 +258,11 @@ function writtenMessage({ columns }: TableLayout, message: ReturnType<typeof mes
   const { confirmOverdue = false, gmtCreate, id, key, messageId, nextRetryAt, state, type } = message;
   const timeMs = state === "sent" && nextRetryAt !== null ? Date.parse(nextRetryAt) : Number.NaN;
   return {
-    ...{ id, type, key, state, createdMs: Date.parse(gmtCreate) },
+    id,
+    type,
+    key,
+    state,
+    createdMs: Date.parse(gmtCreate),
     receipt: columns.messageId === undefined ? undefined : (messageId ?? null),
     dueMs: confirmOverdue ? 0 : Number.isNaN(timeMs) ? undefined : timeMs,
   };

@@ -70,8 +70,15 @@ function at(pattern: RegExp, text: string, place: number): string | undefined {
 export function wallClockOf(epochMs: number, timeZone: string): string {
   try {
     const format = new Intl.DateTimeFormat("sv-SE", {
-      ...{ timeZone, year: "numeric", month: "2-digit", day: "2-digit", hourCycle: "h23" },
-      ...{ hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 },
+      timeZone,
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hourCycle: "h23",
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+      fractionalSecondDigits: 3,
     });
     return format.format(epochMs).replace(",", ".");
   } catch (error) {

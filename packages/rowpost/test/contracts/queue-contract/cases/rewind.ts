@@ -19,8 +19,14 @@ export function rewinding(
   changes: Partial<RewindRequest> = {},
 ): RewindRequest {
   return {
-    ...{ topic, group: "billing", target, partitions: undefined, expected: undefined },
-    ...{ overDroppedMonths: false, author: "王", reason: "wrong prices" },
+    topic,
+    group: "billing",
+    target,
+    partitions: undefined,
+    expected: undefined,
+    overDroppedMonths: false,
+    author: "王",
+    reason: "wrong prices",
     ...changes,
   };
 }
@@ -217,8 +223,14 @@ export const rewindCases: readonly QueueContractCase[] = [
       const first = { rewind: 1, round: 1, undoOf: null, author: "王", reason: "wrong prices", to: ids[3] };
       assert.deepEqual(entries, [
         {
-          ...{ rewind: 2, partition: 0, round: 2, undoOf: null, author: "ann", reason: "enough" },
-          ...{ from: ids[3], to: after(ids[5]) },
+          rewind: 2,
+          partition: 0,
+          round: 2,
+          undoOf: null,
+          author: "ann",
+          reason: "enough",
+          from: ids[3],
+          to: after(ids[5]),
         },
         { ...first, partition: 1, from: after(lastOfOne) },
         { ...first, partition: 0, from: after(ids[5]) },

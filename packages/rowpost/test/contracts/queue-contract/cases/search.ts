@@ -16,8 +16,13 @@ const END = oldId(SECOND, 100_000_000);
 /** Searches the case's topic, which has to be there. */
 async function search(context: QueueCaseContext, changes: Partial<SearchRequest> = {}): Promise<SearchResult> {
   const found = await context.searching.search({
-    ...{ topic: context.topic, fromId: "0", toId: END, key: undefined },
-    ...{ matches: () => true, limit: 1_000, timeLimitMs: 10_000 },
+    topic: context.topic,
+    fromId: "0",
+    toId: END,
+    key: undefined,
+    matches: () => true,
+    limit: 1_000,
+    timeLimitMs: 10_000,
     ...changes,
   });
   assert.ok(found !== undefined, "the topic is there");

@@ -28,8 +28,11 @@ export const settleFenceCases: readonly QueueContractCase[] = [
       const { ids, billing } = await twoMessages(context);
       const before = await all(context);
       const work = {
-        ...{ fromId: ids[2] ?? "", nextId: after(ids[2]), records: [consumed(ids[2])] },
-        ...{ redeliveries: [again(ids[2])], redelivered: [ids[1] ?? ""] },
+        fromId: ids[2] ?? "",
+        nextId: after(ids[2]),
+        records: [consumed(ids[2])],
+        redeliveries: [again(ids[2])],
+        redelivered: [ids[1] ?? ""],
       };
       const settlement = billing.settlement(work);
       const place = { ...PLACE, instance: billing.owner };

@@ -42,8 +42,16 @@ export const settleCases: readonly QueueContractCase[] = [
       const { at, ...entry } = first;
       const { ip, port } = PLACE;
       assert.deepEqual(entry, {
-        ...{ group: "billing", round: 0, attempt: 1, result: "failed", durationMs: 5, error: "TypeError: 中文" },
-        ...{ ip, port, instance: billing.owner, batch: undefined },
+        group: "billing",
+        round: 0,
+        attempt: 1,
+        result: "failed",
+        durationMs: 5,
+        error: "TypeError: 中文",
+        ip,
+        port,
+        instance: billing.owner,
+        batch: undefined,
       });
       assert.ok(Math.abs(Date.parse(at) - (await context.groups.nowMs())) < 60_000, at);
     },

@@ -70,8 +70,15 @@ export const byHandCases: readonly StoreContractCase[] = [
         assert.deepEqual(
           { ...denied, id: "", at: "" },
           {
-            ...{ id: "", at: "", author: "ann", via: "api", action: "retry", reason: ACTION.reason },
-            ...{ result: "denied", details: { route: "/x" }, ...unchanged },
+            id: "",
+            at: "",
+            author: "ann",
+            via: "api",
+            action: "retry",
+            reason: ACTION.reason,
+            result: "denied",
+            details: { route: "/x" },
+            ...unchanged,
           },
         );
         assert.deepEqual([done?.via, done?.result, done?.ids, done?.changed], ["console", "done", [row.id], 1]);

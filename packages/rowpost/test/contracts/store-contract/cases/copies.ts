@@ -30,13 +30,14 @@ export const copyCases: readonly StoreContractCase[] = [
     async run(context) {
       const { columns } = context.layout;
       const row = await context.put({
-        ...{ state: "failed", topic: "shipping", body: '{ "order": 42 }', headers: '{"a":"b","rowpost-copy-of":"1"}' },
-        ...{
-          contentType: "application/vnd.shop+json",
-          orderingKey: "customer-7",
-          retryCount: 5,
-          failReason: "HTTP_422",
-        },
+        state: "failed",
+        topic: "shipping",
+        body: '{ "order": 42 }',
+        headers: '{"a":"b","rowpost-copy-of":"1"}',
+        contentType: "application/vnd.shop+json",
+        orderingKey: "customer-7",
+        retryCount: 5,
+        failReason: "HTTP_422",
       });
       const key = context.freshKey();
       const { copyId } = await context.admin.copy(await request(context, row, { change: { key } }));
@@ -192,7 +193,8 @@ export const copyCases: readonly StoreContractCase[] = [
     async run(context) {
       const { contentType, headers } = context.layout.columns;
       const row = await context.put({
-        ...{ state: "failed", contentType: "application/json" },
+        state: "failed",
+        contentType: "application/json",
         ...(contentType === undefined ? {} : { body: "{broken" }),
         ...(headers === undefined ? {} : { headers: "[1]" }),
       });

@@ -9,8 +9,15 @@ import type { PutRow, PutValues, StoreCaseContext } from "../context.ts";
 const HOUR_MS = 3_600_000;
 const ACTION = { author: "ann", reason: "wrong amount" };
 const WELL: RelayReport = {
-  ...{ version: "1.2.3", shards: [], inFlight: 0, windowSize: 2_000, onFailed: "block", moreResting: 0 },
-  ...{ brokers: [], restingTopics: [], lastError: undefined },
+  version: "1.2.3",
+  shards: [],
+  inFlight: 0,
+  windowSize: 2_000,
+  onFailed: "block",
+  moreResting: 0,
+  brokers: [],
+  restingTopics: [],
+  lastError: undefined,
 };
 
 async function explained(context: StoreCaseContext, row: PutRow): Promise<Explanation> {

@@ -12,7 +12,10 @@ async function failed(context: StoreCaseContext, count: number): Promise<string[
   const first = randomUUID();
   const rows = await context.putAll(
     Array.from({ length: count }, (_, index) => ({
-      ...{ key: `${first}-${index}`, state: "failed", failReason: "HTTP_503", topic: "orders" },
+      key: `${first}-${index}`,
+      state: "failed",
+      failReason: "HTTP_503",
+      topic: "orders",
     })),
   );
   return rows.map(({ id }) => id);
@@ -115,13 +118,16 @@ export const manyCases: readonly StoreContractCase[] = [
       const cancelling = new AbortController();
       const [first, second] = [randomUUID(), randomUUID()];
       const cancelled = await context.admin.changeMany({
-        ...{ ...RETRY, operation: first, signal: cancelling.signal },
+        ...RETRY,
+        operation: first,
+        signal: cancelling.signal,
         onProgress: () => cancelling.abort(),
       });
       assert.deepEqual([cancelled.state, cancelled.changed], ["cancelled", 500]);
       const seen: number[] = [];
       const again = await context.admin.changeMany({
-        ...{ ...RETRY, operation: second },
+        ...RETRY,
+        operation: second,
         onProgress: ({ changed }) => seen.push(changed),
       });
       assert.deepEqual([again.state, again.changed, seen], ["done", 501, [500, 501]]);
@@ -203,7 +209,10 @@ export const manyCases: readonly StoreContractCase[] = [
       await failed(context, 1);
       const sent = { states: ["sent"] as const, topic: "orders" };
       const resent = await context.admin.changeMany({
-        ...{ kind: "resend", filter: sent, action: ACTION, afterId: rows[0]?.id },
+        kind: "resend",
+        filter: sent,
+        action: ACTION,
+        afterId: rows[0]?.id,
       });
       assert.equal(resent.changed, 2);
       const archive = { ...RETRY, kind: "archive" } as const;

@@ -11,7 +11,9 @@ const HOUR_MS = 3_600_000;
 const MOST = 10_000;
 
 const said = (key: string, more: Partial<CheckedConfirmation> = {}): CheckedConfirmation => ({
-  ...{ type: TYPE, key, consumers: undefined },
+  type: TYPE,
+  key,
+  consumers: undefined,
   ...more,
 });
 

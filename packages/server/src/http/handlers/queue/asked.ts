@@ -8,10 +8,15 @@ import { Problem, type ProblemCode } from "../../problem.ts";
 
 /** What the queue says no with: the codes of its errors. */
 const REFUSALS: Readonly<Record<string, ProblemCode>> = {
-  ...{ UNKNOWN_TOPIC: "not-found", UNKNOWN_GROUP: "not-found" },
-  ...{ INVALID_NAME: "invalid-request", INVALID_ID: "invalid-request", INVALID_MESSAGE: "invalid-request" },
-  ...{ CANNOT_SKIP: "state-conflict", NO_DEAD_LETTER: "state-conflict" },
-  ...{ REWIND_REFUSED: "state-conflict", MONTH_DROPPED: "state-conflict" },
+  UNKNOWN_TOPIC: "not-found",
+  UNKNOWN_GROUP: "not-found",
+  INVALID_NAME: "invalid-request",
+  INVALID_ID: "invalid-request",
+  INVALID_MESSAGE: "invalid-request",
+  CANNOT_SKIP: "state-conflict",
+  NO_DEAD_LETTER: "state-conflict",
+  REWIND_REFUSED: "state-conflict",
+  MONTH_DROPPED: "state-conflict",
 };
 
 /** Runs `work`; throws a {@link Problem} for what the queue refuses. */

@@ -121,7 +121,12 @@ type Letters = Awaited<ReturnType<ReturnType<HandCall["source"]["queue"]>["deadL
 function pageOf(letters: Letters): Pick<AnswerOf<"queueDead">, "items"> {
   return {
     items: letters.map(({ attempt, error, id, message, nextAttemptAt, partition, since, state }) => ({
-      ...{ id, partition, state, attempt, since, isThere: message !== undefined },
+      id,
+      partition,
+      state,
+      attempt,
+      since,
+      isThere: message !== undefined,
       error,
       nextAttemptAt,
       key: message?.key,

@@ -61,7 +61,11 @@ export function queueLookHandlers({ sources }: ConsoleParts): HandlersOf<Names> 
     async queueBody({ id, principal, source, topic }) {
       const { bodyText, contentType, headers, problem } = await shown(source, topic, id);
       await source.operations.record({
-        ...{ author: principal.name, via: principal.via, action: "queue body", reason: "looked at", result: "done" },
+        author: principal.name,
+        via: principal.via,
+        action: "queue body",
+        reason: "looked at",
+        result: "done",
         details: { topic, id },
       });
       // A cut through a surrogate pair would leave half a character.
@@ -93,10 +97,17 @@ async function countedGroups(source: Source, topic: string): Promise<Groups> {
 function groupOf({ dead, group, lag, lagMs, partitions, paused, waiting }: GroupStatus): Groups["items"][number] {
   return {
     ...given({ group, paused }),
-    ...{ lag: countOf(lag), lagMs, waiting: countOf(waiting), dead: countOf(dead) },
+    lag: countOf(lag),
+    lagMs,
+    waiting: countOf(waiting),
+    dead: countOf(dead),
     partitions: partitions.map(({ head, member, movedMsAgo, oldestWaiting, ...each }) => ({
-      ...{ partition: each.partition, nextId: each.nextId, lagMs: each.lagMs },
-      ...{ lag: countOf(each.lag), waiting: countOf(each.waiting), dead: countOf(each.dead) },
+      partition: each.partition,
+      nextId: each.nextId,
+      lagMs: each.lagMs,
+      lag: countOf(each.lag),
+      waiting: countOf(each.waiting),
+      dead: countOf(each.dead),
       ...given({
         movedMsAgo,
         head: head && given(head),
@@ -114,7 +125,13 @@ async function found(source: Source, topic: string, query: Search): Promise<Answ
   const { key, id, type, after, before: sentBefore } = rest;
   const answer = await asked(() =>
     source.queue().search({
-      ...{ topic, key, id, type, before, limit, timeLimitMs },
+      topic,
+      key,
+      id,
+      type,
+      before,
+      limit,
+      timeLimitMs,
       header: header === undefined ? undefined : headerOf(header),
       from: after === undefined ? undefined : new Date(after),
       to: sentBefore === undefined ? undefined : new Date(sentBefore),
@@ -125,10 +142,17 @@ async function found(source: Source, topic: string, query: Search): Promise<Answ
     items: messages.map(messageOf),
     next: next === undefined ? null : encodeCursor({ place: "live", beforeId: next }, about),
     searched: {
-      ...{ complete, rows, months: [...months], absentMonths: [...absentMonths] },
+      complete,
+      rows,
+      months: [...months],
+      absentMonths: [...absentMonths],
       stopped: stopped === "time" ? "budget" : stopped,
       droppedMonths: droppedMonths.map(({ archive, author, droppedAt, month, reason }) => ({
-        ...{ archive, author, droppedAt, month, reason },
+        archive,
+        author,
+        droppedAt,
+        month,
+        reason,
       })),
     },
     asOf: new Date().toISOString(),
@@ -150,7 +174,9 @@ function messageOf(message: QueueMessageSummary): AnswerOf<"queueMessages">["ite
   const { contentType, deliverAt, id, key, orderingKey, partition, producer, sentAt, type } = message;
   return {
     ...given({ id, partition, key, type, contentType, orderingKey }),
-    ...{ sentAt: sentAt.toISOString(), deliverAt: deliverAt?.toISOString() ?? null, producer: given(producer) },
+    sentAt: sentAt.toISOString(),
+    deliverAt: deliverAt?.toISOString() ?? null,
+    producer: given(producer),
   };
 }
 
@@ -161,8 +187,13 @@ function detailOf(detail: QueueMessageDetail): Omit<AnswerOf<"queueMessage">, "a
       given({ group, state, attempts, failReason, nextAttemptAt: nextAttemptAt?.toISOString() }),
     ),
     attempts: detail.attempts.map(({ at, batch, error, ip, port, ...entry }) => ({
-      ...{ group: entry.group, round: entry.round, attempt: entry.attempt, result: entry.result },
-      ...{ at: at.toISOString(), durationMs: entry.durationMs, instance: entry.instance },
+      group: entry.group,
+      round: entry.round,
+      attempt: entry.attempt,
+      result: entry.result,
+      at: at.toISOString(),
+      durationMs: entry.durationMs,
+      instance: entry.instance,
       ...given({ error, ip, port, batch: batch?.messages }),
     })),
   };

@@ -11,7 +11,14 @@ export function queueRewindHandlers(): HandlersOf<"queueRewinds" | "queueRewindP
     async queueRewinds({ group, source, topic }) {
       const entries = await asked(() => source.queue().rewinds(topic, group));
       const items = entries.map(({ at, author, from, partition, reason, rewind, to, undoOf }) => ({
-        ...{ rewind, partition, from, to, undoOf, author, reason, at },
+        rewind,
+        partition,
+        from,
+        to,
+        undoOf,
+        author,
+        reason,
+        at,
       }));
       return { json: { items, asOf: new Date().toISOString() } };
     },
@@ -28,10 +35,16 @@ export function queueRewindHandlers(): HandlersOf<"queueRewinds" | "queueRewindP
       return {
         json: {
           partitions: partitions.map((each) => ({
-            ...{ partition: each.partition, from: each.from, to: each.to },
-            ...{ messages: each.messages ?? 0, consumed: each.consumed ?? 0 },
+            partition: each.partition,
+            from: each.from,
+            to: each.to,
+            messages: each.messages ?? 0,
+            consumed: each.consumed ?? 0,
           })),
-          ...{ messages, consumed, droppedMonths: [...droppedMonths], asOf: new Date().toISOString() },
+          messages,
+          consumed,
+          droppedMonths: [...droppedMonths],
+          asOf: new Date().toISOString(),
         },
       };
     },
@@ -46,7 +59,11 @@ export function queueRewindHandlers(): HandlersOf<"queueRewinds" | "queueRewindP
           goal === "undo"
             ? source.queue().undoRewind({ topic, group, ...by, expected })
             : source.queue().rewind({
-                ...{ topic, group, ...by, expected, to: goal },
+                topic,
+                group,
+                ...by,
+                expected,
+                to: goal,
                 droppedMonths: overDroppedMonths ? "skip" : "refuse",
               }),
         ({ partitions, rewind }) => ({ rewind, partitions }),
@@ -54,7 +71,10 @@ export function queueRewindHandlers(): HandlersOf<"queueRewinds" | "queueRewindP
       const { droppedMonths, partitions, restored, rewind, setAside } = report;
       return {
         json: {
-          ...{ rewind: rewind ?? null, setAside, restored, droppedMonths: [...droppedMonths] },
+          rewind: rewind ?? null,
+          setAside,
+          restored,
+          droppedMonths: [...droppedMonths],
           partitions: partitions.map(({ from, partition, to: now }) => ({ partition, from, to: now })),
         },
       };
