@@ -518,7 +518,7 @@ function defineConsumerCases(
       }
     }
     await expect.poll(() => place.left()).toBe(0);
-  }, 120_000);
+  }, 300_000);
 }
 
 /** One block of {@link defineConsumerCases}. */
