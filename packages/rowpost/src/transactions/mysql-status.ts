@@ -13,16 +13,16 @@ const AUTOCOMMIT = 0x0002;
 const NO_BACKSLASH_ESCAPES = 0x0200;
 
 /**
- * The server's own word: a transaction is open, or autocommit is off, in which case the next
- * statement opens one and nothing is committed without a COMMIT.
+ * Whether a transaction is open by the server's status, or autocommit is off, in which case the
+ * next statement opens one and only COMMIT commits.
  */
 export function statusSaysOpen(status: number): boolean {
   return (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0;
 }
 
 /**
- * Under NO_BACKSLASH_ESCAPES a quote in a value that mysql2 writes into the text of a statement
- * ends the value, and what follows it is read as SQL (rule: exact-text).
+ * Under NO_BACKSLASH_ESCAPES a quote in a value that mysql2 writes into a statement ends the value,
+ * and the rest is read as SQL (rule: exact-text).
  */
 export function requireBackslashEscapes(status: number): void {
   if ((status & NO_BACKSLASH_ESCAPES) !== 0) throw noBackslashEscapes();
@@ -34,25 +34,22 @@ function noBackslashEscapes(): ConfigurationError {
   );
 }
 
-/**
- * `serverStatus` of the OK packet that a statement without rows was answered with, where the driver
- * or ORM hands it out.
- */
+/** `serverStatus` of the OK packet of a statement without rows, if the driver or ORM returns it. */
 export function okStatus(result: unknown): number | undefined {
   const status = shapeOf(result)?.["serverStatus"];
   return typeof status === "number" ? status : undefined;
 }
 
 /**
- * Its OK packet carries the status; and ROW_COUNT() is 1 after it, which the INSERT behind it looks
- * at: it is 0 after whatever ends a transaction.
+ * Its OK packet carries the status. It also sets ROW_COUNT() to 1, which the next INSERT checks: a
+ * statement that ends a transaction sets 0.
  */
 export const ASK_STATUS = "SELECT 0 INTO @rowpost_is_open";
 
 /**
- * For handles that hide the OK packet: inside a transaction SET TRANSACTION is refused with error
- * 1568, which changes nothing there. Outside it is accepted, and says of the connection's next
- * transaction what is the default anyway.
+ * For handles that hide the OK packet. Inside a transaction the server refuses SET TRANSACTION with
+ * error 1568, which changes nothing; outside it only sets the default for the connection's next
+ * transaction.
  */
 export async function askBySetTransaction(run: (text: string) => Promise<unknown>): Promise<boolean> {
   try {
@@ -64,7 +61,7 @@ export async function askBySetTransaction(run: (text: string) => Promise<unknown
   }
 }
 
-/** By an object that lives as long as the user's pool or ORM. */
+/** Keyed by an object that lives as long as the user's pool or ORM. */
 const mariadbByOwner = new WeakMap<object, boolean>();
 
 /** True where {@link isMariadb} has found so before. */
@@ -74,10 +71,10 @@ export function knownMariadb(owner: unknown): boolean {
 }
 
 /**
- * For ORMs: is the server MariaDB, so that nothing has to be asked because the INSERT checks for
- * itself? One SELECT for the lifetime of `owner`, the part of the ORM that all its transactions
- * share; when the ORM has hidden it, one each time. It also refuses NO_BACKSLASH_ESCAPES before the
- * ORM's first value, which a driver may write into a statement.
+ * For ORMs: whether the server is MariaDB, where the INSERT checks itself. One SELECT per lifetime
+ * of `owner`, the part that all transactions of the ORM share, or one each time if the ORM hides
+ * it. Also refuses NO_BACKSLASH_ESCAPES before the ORM's first value, which a driver may write into
+ * a statement.
  */
 export async function isMariadb(owner: unknown, ask: (text: string) => Promise<unknown>): Promise<boolean> {
   const key = shapeOf(owner);
@@ -94,8 +91,8 @@ const REFUSED = "NO_BACKSLASH_ESCAPES";
 const ASK_VERSION = `SELECT CONCAT(IF(FIND_IN_SET('${REFUSED}', @@sql_mode), '${REFUSED} ', ''), VERSION()) AS rowpostversion`;
 
 /**
- * Rows, [rows, fields], { rows }, { records }: the one field is found in any of them. Its name is
- * one that an ORM has nothing to convert in.
+ * Finds the field in rows, [rows, fields], { rows } or { records }. ORMs have nothing to convert in
+ * its name.
  */
 function findVersion(answer: unknown, depth = 0): string | undefined {
   const shape: Shape | undefined = shapeOf(answer);
@@ -111,7 +108,7 @@ function findVersion(answer: unknown, depth = 0): string | undefined {
 
 const TRANSACTION_IN_PROGRESS = 1568;
 
-/** Looks through the wrappers that ORMs put around an error of the server. */
+/** Looks through the wrappers that ORMs put around a server error. */
 function hasErrorNumber(error: unknown, number: number, depth = 0): boolean {
   const shape = shapeOf(error);
   if (shape === undefined || depth > 4) return false;

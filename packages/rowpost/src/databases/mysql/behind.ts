@@ -1,4 +1,7 @@
-/** Followers of a blocked or busy ordering key: out of the scan once, and back (sql/behind.ts). */
+/**
+ * Takes the followers of a blocked or busy ordering key out of the scan, and brings them back
+ * (sql/behind.ts).
+ */
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
 import { type MysqlNames, UNFINISHED } from "./names.ts";
@@ -12,14 +15,14 @@ export function behindStatements(
 
   return {
     /**
-     * Locks, before the join begins: the heads that still stand there and nobody holds, then the
-     * followers that nobody holds; then the lease rows in share mode, as the claim does. The head's
-     * lock is what makes it safe: a settle of the head either has committed, then it is not
-     * unfinished any more, or holds it, then it is passed over here, or waits for us, and finds the
-     * followers when it brings them back. A plain read would see the head as it was before a settle
-     * that commits a moment later, and that settle would not see our followers: they would stand
-     * behind nobody. LIMIT keeps the optimizer from merging the reads into the join, where they
-     * would wait. If we die right after it, they are brought back by whoever settles the head.
+     * Locks before the join: first the heads that are still in place and unlocked, then the
+     * unlocked followers, then the lease rows in share mode as the claim does. The head's lock
+     * makes this safe against a settle of the head. If the settle has committed, the head is no
+     * longer unfinished; if it holds the head, the head is skipped here; if it waits for us, it
+     * finds the followers when it brings them back. A plain read could see the head as it was just
+     * before a settle commits, and that settle would miss our followers, which would then wait for
+     * no head. LIMIT keeps the optimizer from merging the reads into the join, where they would
+     * block. If we die right after it, the settle of the head brings the followers back.
      */
     setBehind: ({ fence, rows }) => ({
       name: "setBehind",
@@ -37,8 +40,8 @@ export function behindStatements(
     }),
 
     /**
-     * Locks the rows that it changes, and passes over what others hold. Not fenced: whoever settles
-     * or moves a head brings its followers back, and to do it twice changes nothing.
+     * Locks the rows it changes and skips locked ones. Not fenced: every statement that settles or
+     * moves a head brings its followers back, and doing so twice changes nothing.
      */
     bringBack: ({ instants, rows, skip }) => ({
       name: "bringBack",
@@ -51,8 +54,8 @@ export function behindStatements(
     }),
 
     /**
-     * MIN of a range of (state, next_retry_at) is one look into the index. As it stands, in no
-     * zone.
+     * MIN over a range of (state, next_retry_at) is one index lookup. The value is returned as
+     * stored, without a time zone.
      */
     nextBehind: (afterInstant) => ({
       name: "nextBehind",

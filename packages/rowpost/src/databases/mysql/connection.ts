@@ -1,21 +1,23 @@
-/** What is the same for each driver's connection: a limit for every answer, and how it is cut. */
+/**
+ * Common to both drivers' connections: a time limit for every answer, and how a connection is cut.
+ */
 import { onAbort } from "../../runtime/abort.ts";
 import { DatabaseUnavailableError } from "../../runtime/errors.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 import type { DriverConnection } from "./driver.ts";
 
-/** What a driver itself does. */
 export interface RawConnection extends Pick<DriverConnection, "end" | "onLost"> {
   query(text: string, params: readonly unknown[]): Promise<QueryResult>;
   /**
-   * Destroys the socket. Not the driver's own destroy(): mysql2's waits for the server to close its
-   * side too, and mariadb's connects once more to send a KILL, both without end when it is frozen.
+   * Destroys the socket. The driver's own destroy() is not used: mysql2's waits for the server to
+   * close its side too, and mariadb's opens another connection to send a KILL. Both hang when the
+   * server is frozen.
    */
   cut(): void;
 }
 
 export function createConnection(raw: RawConnection): DriverConnection {
-  /** Statements without an answer; some drivers leave them so when their connection is cut. */
+  /** Statements without an answer. Some drivers never settle them after a cut. */
   const waiting = new Set<(error: unknown) => void>();
 
   return {
@@ -47,7 +49,7 @@ function timedOut(timeoutMs: number): Error {
   return Object.assign(new Error(`no answer from the server within ${timeoutMs} ms`), { code: "ETIMEDOUT" });
 }
 
-/** Waits for a connection that is being made; the signal cuts it. */
+/** Waits for a connection to open; the signal cuts it. */
 export async function untilOpen<Connection>(
   signal: AbortSignal | undefined,
   opening: Promise<Connection>,
@@ -61,7 +63,7 @@ export async function untilOpen<Connection>(
   }
 }
 
-/** With an error the drivers tell those who wait for an answer, and stop their timers. */
+/** With an error the drivers reject pending statements and stop their timers. */
 export function cutError(): Error {
   return Object.assign(new Error("rowpost cut the connection"), { code: "ECONNABORTED", fatal: true });
 }

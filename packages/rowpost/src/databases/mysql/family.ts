@@ -1,4 +1,4 @@
-/** MySQL and MariaDB on the common frame, over whichever driver. */
+/** MySQL and MariaDB on the common frame, with either driver. */
 import type { Executor, Transaction } from "../../transactions/executor.ts";
 import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
@@ -22,7 +22,7 @@ import { createStatements } from "./statements.ts";
 import { words } from "./words.ts";
 
 /**
- * The two functions of the transactions folder that know users' handles; only the entry files
+ * The two functions of the transactions folder that know users' handles. Only the entry files
  * import that folder.
  */
 interface Transactions {

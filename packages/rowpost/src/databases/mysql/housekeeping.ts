@@ -1,5 +1,5 @@
 /**
- * The small work on messages: the sweep of `sending` rows, timers, suspension, archive and gauges.
+ * Housekeeping of messages: the sweep of `sending` rows, timers, suspension, archive and gauges.
  */
 import type { TransitionName } from "../../message/states.ts";
 import { allowedFrom, MESSAGE_STATES } from "../../message/states.ts";
@@ -14,8 +14,8 @@ import type { MysqlNames } from "./names.ts";
 import { oldTransactions } from "./old-transactions.ts";
 
 /**
- * `sent` rows that wait for a confirmation without a deadline stand outside (state, NULL), the
- * range that the archive reads.
+ * `sent` rows that await a confirmation without a deadline stay out of (state, NULL), the range
+ * that the archive reads.
  */
 const NO_DEADLINE = "TIMESTAMP'9999-12-31 00:00:00'";
 
@@ -35,8 +35,9 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     applyTimed: (request) => applyTimed(names, request),
 
     /**
-     * NOT IN of constants is read as the ranges between them: an unknown state is found without
-     * looking at the known ones. The other is a range of the primary key, empty in a healthy table.
+     * NOT IN with constants is read as the ranges between them, so an unknown state is found
+     * without reading the known ones. The other part is a range of the primary key that is empty in
+     * a healthy table.
      */
     listStrays: (limit) => ({
       name: "listStrays",
@@ -50,8 +51,8 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     }),
 
     /**
-     * SKIP LOCKED, because an UPDATE over a condition waits for every
-     * row it meets that a user has inserted and not committed yet, whatever its state.
+     * SKIP LOCKED, because a conditional UPDATE waits for every uncommitted row of a user that it
+     * meets, whatever its state.
      */
     failUnknownStates: (ids) => ({
       name: "failUnknownStates",
@@ -71,11 +72,11 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     }),
 
     /**
-     * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart; of
-     * failed ones their slow retry does. Only
-     * rows that wait longer than the whole ramp, so that a second call goes on where the first
-     * ended. Rows whose own delay is still ahead stay (rule: delay-is-not-retry); without
-     * deliver_at a row that never failed is taken for delayed. Rows that are set behind stay.
+     * Moves waiting rows of the topic forward, in id order, `stepMs` apart; for failed rows it
+     * moves their slow retry. Takes only rows that wait longer than the whole ramp, so a second
+     * call continues where the first ended. Rows whose own delay is not over stay (rule:
+     * delay-is-not-retry); without deliver_at, a row that never failed counts as delayed. Rows that
+     * are set behind stay too.
      */
     resetBackoff({ topic, limit, stepMs, rows, skip, done }) {
       const delayed = names.has("deliverAt")
@@ -98,9 +99,8 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
 }
 
 /**
- * For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
- * because they are not due. If we die right after it: those rows are due, and the others are found
- * by nobody until their time comes.
+ * For a clock that was set back. Locks free rows in id order; no relay works on them, because they
+ * are not due. If we die right after it, those rows are due, and the rest wait for their time.
  */
 function clockStatements(names: MysqlNames): Pick<HousekeepingStatements, "shortenWaits" | "readClock"> {
   const { column, messages, state } = names;
@@ -138,8 +138,8 @@ function unreached({ column, state }: MysqlNames): string {
 }
 
 /**
- * Locks what nobody holds of the rows of a condition, and fails them. If we die right after it: a
- * person sees why.
+ * Locks the free rows that match a condition and fails them. If we die right after it, the reason
+ * is visible on the row.
  */
 function failStrays(names: MysqlNames, where: string, reason: string, ids: readonly string[]): string {
   const { column, state } = names;
@@ -151,7 +151,7 @@ function failStrays(names: MysqlNames, where: string, reason: string, ids: reado
     ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`;
 }
 
-/** Reads, each bounded. */
+/** Bounded reads. */
 function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
   const { column, messages, state } = names;
   const token = `${names.shardOf} AS shard, ${names.tokenColumns}`;
@@ -167,7 +167,7 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
       };
     },
 
-    /** A range of (state, next_retry_at) for each state; each reads at most LIMIT rows. */
+    /** One range of (state, next_retry_at) per state, each limited to LIMIT rows. */
     listTimed: (limit) => ({
       name: "listTimed",
       text: (["sent", "failed", "suspended"] as const)
@@ -187,9 +187,9 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
     }),
 
     /**
-     * Unfinished rows only, and a bounded number of each state: more is "many", and a gauge must
-     * not cost what a drain costs. Of the failed ones the newest, walked from the end of the index:
-     * behind 10,000 old ones those of another topic would not be seen.
+     * Reads unfinished rows only, and at most `limit` per state: more counts as "many", so that a
+     * gauge never costs as much as a drain. Failed rows are read from the newest on; behind 10,000
+     * old ones those of another topic would be missed.
      */
     gauges: (limit, failedLimit = limit) => ({
       name: "gauges",
@@ -214,12 +214,12 @@ ${[
 }
 
 /**
- * Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock those of
- * the message rows that nobody holds, before the join begins (LIMIT keeps the optimizer from
- * merging it into the join, which would wait): one that a user holds keeps no other waiting, and is
- * met again. The lease rows are locked in share mode as by the claim. Nobody but us may claim the
- * rows; a person's change since the scan shows in the token. If we die right after it, each row is
- * either as it was or as decided.
+ * Changes to rows that a relay scanned or claimed; fenced, with a token comparison. They lock the
+ * free message rows before the join (LIMIT keeps the optimizer from merging the read into the join,
+ * which would block), so a row that a user holds blocks no other and is met again. Lease rows are
+ * locked in share mode, as by the claim. No other relay may claim these rows, and a person's change
+ * since the scan shows in the token. If we die right after it, each row is either as it was or as
+ * decided.
  */
 function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> {
   const { column, state } = names;
@@ -230,8 +230,8 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
   return {
     /**
-     * Fenced like the claim: a relay that has lost the shard returns nothing, its successor has
-     * done so already.
+     * Fenced like the claim: a relay that lost the shard returns nothing, because its successor has
+     * already done so.
      */
     recoverRows: ({ fence, rows: list }) => ({
       name: "recoverRows",
@@ -260,7 +260,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
     }),
 
     /**
-     * No transition: the row stays pending and is looked at later. Its time is never set before
+     * Not a transition: the row stays pending and is examined later. Its time is never set before
      * deliver_at.
      */
     park: ({ fence, rows: list, parkMs }) => ({
@@ -274,13 +274,12 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
 }
 
 /**
- * What each decision writes. From-states come from the table of transitions. Locks the rows in id
- * order; a person or a consumer who changed one since it was listed has moved its token, and wins.
+ * Writes for each decision; the from-states come from the transition table. Locks the rows in id
+ * order. A person or consumer who changed a row since it was listed has moved its token, and wins.
  * If we die right after it, every row is either as decided or still due.
  *
- * `skipLocked`: locks what nobody holds before the join begins, and changes that. A row that a user
- * holds is still due and comes again. LIMIT keeps the optimizer from merging it into the join,
- * which would wait.
+ * `skipLocked` locks and changes free rows only. A row that a user holds is still due and comes
+ * again. LIMIT keeps the optimizer from merging the read into the join, which would block.
  */
 function applyTimed(
   names: MysqlNames,
@@ -289,8 +288,8 @@ function applyTimed(
   const { column, state } = names;
   const later = `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`;
   const reason = `${column("failReason")} = COALESCE(j.fail_reason, ${column("failReason")})`;
-  // The claim that sent it has counted: without this it would look like a recovery when a slow
-  // retry sends it again (rule: crash-counting).
+  // The claim that sent it has counted. Without this, a slow retry would look like a recovery when it
+  // sends the row again (rule: crash-counting).
   const counted = `${column("retryCount")} = COALESCE(${column("retryCount")}, 0) + 1`;
   const changes: Record<TimedDecision["transition"], string> = {
     slowRetry: `${column("nextRetryAt")} = ${names.atOnce}, ${column("state")} = ${state("pending")}`,

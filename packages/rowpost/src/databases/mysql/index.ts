@@ -8,9 +8,9 @@ import { createMysql2Driver } from "./mysql2-driver.ts";
 export type { ConnectionOptions } from "./connection-options.ts";
 
 /**
- * Where the database is: the user's own mysql2 pool, a URL, or connection options. A pool is used
- * for `outbox.transaction` only; the relay opens connections of its own with the pool's address and
- * credentials, and none of them ever goes back into the pool.
+ * The user's own mysql2 pool, a URL, or connection options. A pool serves `outbox.transaction`
+ * only; the relay opens its own connections with the pool's address and credentials and never
+ * returns them to the pool.
  */
 export type MysqlOptions = { readonly pool: unknown } | { readonly url: string } | ConnectionOptions;
 

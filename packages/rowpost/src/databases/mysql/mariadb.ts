@@ -1,5 +1,5 @@
 /**
- * `rowpost/mariadb`: MariaDB, and MySQL 8 and 9, through the mariadb package: 20 to 50 % less
+ * `rowpost/mariadb`: MariaDB, and MySQL 8 and 9, through the mariadb package. Uses 20 to 50 % less
  * client CPU than mysql2.
  */
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
@@ -11,10 +11,10 @@ import { createMariadbDriver } from "./mariadb-driver.ts";
 export type { ConnectionOptions } from "./connection-options.ts";
 
 /**
- * Where the database is: the user's own pool of the mariadb package, a URL, or connection options.
- * A relay on a pool keeps four of its connections for itself, and five when it appends to the
- * queue; a pool without room for them and one more is refused. MySQL with caching_sha2_password and
- * no TLS needs `allowPublicKeyRetrieval: true` among the options.
+ * The user's own pool of the mariadb package, a URL, or connection options. A relay on a pool keeps
+ * four of its connections, and five when it appends to the queue; a pool without room for them and
+ * one more is refused. MySQL with caching_sha2_password and no TLS needs `allowPublicKeyRetrieval:
+ * true`.
  */
 export type MariadbOptions =
   | { readonly pool: unknown }

@@ -1,12 +1,10 @@
 /**
- * The seeds' own DDL, character for character, with IF NOT EXISTS and the layout's table name as
- * the only changes.
+ * DDL of the `t_local_message` and `message_table` layouts, verbatim except for IF NOT EXISTS and
+ * the layout's table name.
  */
 import type { TableLayout } from "../sql/layout.ts";
 
-/**
- * CREATE TABLE of a seed's layout under this (quoted) name; nothing for a table of the user's own.
- */
+/** CREATE TABLE of such a layout under this (quoted) name; empty for a table of the user's own. */
 export function seedTable(layout: TableLayout, quotedTable: string): readonly string[] {
   if (layout.name === "t_local_message")
     return [T_LOCAL_MESSAGE.replace("`t_local_message`", () => `IF NOT EXISTS ${quotedTable}`)];

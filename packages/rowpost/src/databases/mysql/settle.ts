@@ -1,5 +1,5 @@
 /**
- * Writing outcomes. Both statements are fenced like the claim and belong to one claim (rule:
+ * Writes outcomes. Both statements are fenced like the claim and belong to one claim (rule:
  * claim-token).
  */
 import type { LayoutColumns } from "../sql/layout.ts";
@@ -26,22 +26,22 @@ export function settleStatements(
   const { column, state, layout } = names;
   const counted = names.has("deliveryCount");
   const consumed = `${column("state")} = ${state("consumed")}`;
-  /** A row that is `consumed` already can still learn its receipt. */
+  /** A row that is already `consumed` can still get its receipt. */
   const learnsReceipt = names.has("messageId");
 
   /**
    * Without the mark each batch also writes the lease rows, shard by shard (`listInFlight`), on
-   * another connection. Two settles take them in share mode and get along; but in the order of
-   * message ids one would hold shard 5 and want 3 while the list holds 3 and wants 5.
+   * another connection. Two settles share those rows, but with message id order one could hold
+   * shard 5 and wait for 3 while the list holds 3 and waits for 5.
    */
   const lockOrder = (from: "sending" | "pending") => (from === "pending" ? "shard" : "id");
 
-  /** `column = value` where the layout has the column. */
+  /** `column = value` if the layout has the column. */
   function set(name: keyof LayoutColumns, value: string): readonly string[] {
     return names.has(name) ? [`${column(name)} = ${value}`] : [];
   }
 
-  /** `column = value`, but a row that a confirmation has overtaken keeps what it has. */
+  /** `column = value`, except in a row that a confirmation has overtaken. */
   function setUnlessConsumed(name: keyof LayoutColumns, value: string): readonly string[] {
     if (!names.has(name)) return [];
     return set(name, learnsReceipt ? `IF(${consumed}, ${column(name)}, ${value})` : value);
@@ -49,10 +49,10 @@ export function settleStatements(
 
   return {
     /**
-     * A row that is `consumed` already stays so and only learns its receipt. Its lock_version has
-     * moved on, so the claim is told by delivery_count there. The state is written last:
-     * assignments may see what stands before them. If we die before it, the message is sent again,
-     * with the same identity; right after it, nothing is missing.
+     * A row that is already `consumed` stays so and only gets its receipt. Its lock_version has
+     * moved on, so delivery_count identifies the claim there. The state is written last, because
+     * assignments may see the values set before them. If we die before it, the message is sent
+     * again with the same identity; right after it, nothing is missing.
      */
     settleSent({ fence, outcomes, elapsedMs, from }) {
       const more = `,
@@ -89,8 +89,8 @@ export function settleStatements(
     },
 
     /**
-     * Back to `pending`, or `failed`. A return that was not an attempt (retry_delta = 0) leaves
-     * last_retry_at alone.
+     * Returns rows to `pending`, or fails them. A return that was not an attempt (retry_delta = 0)
+     * leaves last_retry_at unchanged.
      */
     settleOther({ fence, outcomes, elapsedMs, from }) {
       const more = `,
@@ -136,9 +136,9 @@ export function settleStatements(
     },
 
     /**
-     * A DELETE of several tables locks the lease rows that it reads in share mode, as the UPDATE
-     * does. A row that a confirmation has overtaken is left to housekeeping. If we die before it,
-     * the message is sent again, with the same identity; right after it, nothing is missing.
+     * A multi-table DELETE locks the lease rows it reads in share mode, as the UPDATE does. A row
+     * that a confirmation has overtaken is left to housekeeping. If we die before it, the message
+     * is sent again with the same identity; right after it, nothing is missing.
      */
     deleteSent: ({ fence, rows, from }) => ({
       name: "deleteSent",

@@ -17,7 +17,7 @@ import { words } from "./words.ts";
 
 export type { PgConfig, PgPool, PostgresOptions } from "./driver.ts";
 
-/** Only another unique key of a user's own table: ours is left to ON CONFLICT. */
+/** Only from another unique key of a user's own table: ON CONFLICT handles ours. */
 const UNIQUE_VIOLATION = "23505";
 
 /**

@@ -1,7 +1,4 @@
-/**
- * What consumers report, in transactions of the user's: the whole file is locked from the first
- * write on.
- */
+/** Reports of consumers, in users' transactions. The first write locks the whole file. */
 import { allowedFrom } from "../../message/states.ts";
 import { confirmCalls } from "../sql/calls.ts";
 import type { ConfirmStatements } from "../sql/confirm-statements.ts";
@@ -11,7 +8,6 @@ import { unknownStatements } from "./unknown.ts";
 /** States that a confirmation ends. */
 const OPEN = [...allowedFrom("confirm"), ...allowedFrom("confirmOvertakes")] as const;
 
-/** Statements of consumers' reports. */
 export function confirmStatements(names: Names): ConfirmStatements {
   const calls = confirmCalls(confirmTexts(names), {
     identity: ({ type, key }) => [type, key],

@@ -1,4 +1,4 @@
-/** SQLite's result codes as the errors that the flow understands. */
+/** Translates SQLite's result codes to the errors of the flow. */
 import {
   DatabaseConflictError,
   DatabaseUnavailableError,
@@ -31,24 +31,23 @@ function resultCode(error: unknown): number | undefined {
   return resultCode(error.cause);
 }
 
-/** Is it one row that the table does not take? CHECK, unique key, RAISE in a trigger; too big. */
+/** Whether the table refuses this one row: CHECK, unique key, RAISE in a trigger; too big. */
 export function isRowRefused(error: unknown): boolean {
   const code = resultCode(error);
   return code === CONSTRAINT || code === TOO_BIG;
 }
 
-/** Another connection holds the lock: nothing happened, and trying again helps. */
+/** Another connection holds the lock. Nothing happened, and a retry helps. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error);
   return code === BUSY || code === LOCKED;
 }
 
-/** Is a table not there? */
 export function isTableMissing(error: unknown): boolean {
   return error instanceof Error && /no such table/.test(error.message);
 }
 
-/** What the tables lack, as an error of ours; undefined for anything else. */
+/** Our error for missing tables or columns; undefined for any other error. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {
   if (error instanceof Error && /ON CONFLICT clause does not match/.test(error.message) && statement === "enqueue")
     return new SchemaError(WITHOUT_KEY, { cause: error });
@@ -59,7 +58,7 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
   );
 }
 
-/** SQLite's error as one of ours, where it means one; anything else as it is. */
+/** Translates SQLite's error where we have one for it; returns any other unchanged. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
   const code = resultCode(error);

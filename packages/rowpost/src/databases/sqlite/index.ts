@@ -19,9 +19,7 @@ export type { SqliteHandle, SqliteStatement } from "./driver.ts";
 
 /** Options of `sqlite()`. Exactly one of `file` and `handle`. */
 export interface SqliteOptions {
-  /**
-   * Path of the database; made when it is missing. `:memory:` lives as long as the object returned.
-   */
+  /** Path of the database, created if missing. `:memory:` lives as long as the returned object. */
   readonly file?: string | undefined;
   /**
    * Your own open handle of node:sqlite, @photostructure/sqlite or better-sqlite3: transactions run
@@ -30,7 +28,7 @@ export interface SqliteOptions {
    */
   readonly handle?: SqliteHandle | undefined;
   /**
-   * Told when something is wrong that works all the same, such as an old SQLite. Default:
+   * Called for a problem that does not stop the work, such as an old SQLite. Default:
    * process.emitWarning.
    */
   readonly onWarning?: ((message: string) => void) | undefined;
@@ -52,7 +50,7 @@ export function sqlite(options: SqliteOptions): Database {
     label: handles.label,
     connect: async (session) => createSession(await handles.forRelay(), session),
     transaction: async (work, on) => await runTransaction(on ?? (await handles.forTransactions()), "sqlite", work),
-    // A handle is one connection, and takes turns by itself.
+    // A handle is one connection and takes turns by itself.
     poolSize: () => Promise.resolve(undefined),
     executor: (handle) => toExecutor(handle, "sqlite"),
     createStatements,
@@ -62,8 +60,8 @@ export function sqlite(options: SqliteOptions): Database {
     words,
     inbox,
     isTableMissing,
-    // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's
-    // error.
+    // Our INSERT skips duplicates; a violation of another unique key of a user's own table is the
+    // user's error.
     isDuplicate: () => false,
     isRowRefused,
     lackOf,
@@ -95,7 +93,7 @@ function createHandles(options: SqliteOptions): Handles {
   const path = file ?? (handle === undefined ? "" : fileOf(handle));
   const opened = new Map<string, Promise<SqliteHandle>>();
 
-  /** One handle for each use; a failure to open is tried again by the next call. */
+  /** One handle per use; the next call retries a failed open. */
   function open(use: "transactions" | "relay", synchronous: "FULL" | "NORMAL"): Promise<SqliteHandle> {
     const known = opened.get(use);
     if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** Reading for a group, and writing what it has finished. */
+/** Reads for a group, and records the messages it finished. */
 import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { ConsumeStatements } from "../../sql/queue/statements.ts";
@@ -49,8 +49,8 @@ FROM json_each(?) AS wanted JOIN ${quoteName(recordTable(topic, month))} AS r
   }),
 
   /**
-   * A settle without an answer writes the same again; the end of an attempt takes the place of the
-   * mark of its begin.
+   * A settle without an answer writes the same again. The end of an attempt replaces the mark of
+   * its start.
    */
   insertRecords: ({ topic, group }, { month, round, place, records }) => ({
     name: "insertRecords",
