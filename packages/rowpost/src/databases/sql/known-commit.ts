@@ -3,8 +3,8 @@ import type { Executor } from "../../transactions/executor.ts";
 import type { Session } from "../database.ts";
 
 /**
- * A transaction that tells whether its failure leaves room for doubt. An error before COMMIT was
- * sent leaves none: whatever ends the connection, the server rolls back.
+ * Tells whether a failed transaction may have committed. An error before COMMIT was sent leaves no
+ * doubt: the server rolls back.
  */
 export async function inKnownTransaction<T>(
   session: Pick<Session, "transaction">,
