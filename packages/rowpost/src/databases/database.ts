@@ -1,6 +1,6 @@
 /**
- * The database port: what the outbox, the relay and the tools need of any engine. `rowpost/mysql`,
- * `rowpost/mariadb`, `rowpost/postgres` and `rowpost/sqlite` implement it. Types only.
+ * The database port of the outbox, the relay and the tools, implemented by `rowpost/mysql`,
+ * `rowpost/mariadb`, `rowpost/postgres` and `rowpost/sqlite`. Types only.
  */
 
 import type { AlertStore } from "../admin/alerts.ts";
@@ -42,8 +42,8 @@ export interface SessionOptions {
    */
   readonly statementTimeoutMs?: number;
   /**
-   * The server also stops a statement slower than `statementTimeoutMs`, and the session lives on.
-   * MySQL stops only SELECTs, PostgreSQL always stops statements, SQLite never. Default false.
+   * The server also stops a statement after `statementTimeoutMs`, and the session lives on. MySQL
+   * stops only SELECTs, PostgreSQL always stops statements, SQLite never. Default false.
    */
   readonly stopsOnServer?: boolean;
   /**
@@ -86,17 +86,17 @@ export interface Session {
    */
   transaction<T>(work: (tx: Executor) => Promise<T>): Promise<T>;
   /**
-   * Ends the connection and resolves only once no statement of this session can take effect any
-   * more (KILL or pg_terminate_backend, then polls) (rule: claim-token). Rejects if the server
-   * cannot be asked; call it again then.
+   * Ends the connection by KILL or pg_terminate_backend, and resolves once no statement of this
+   * session can take effect any more (rule: claim-token). Rejects if the server cannot be asked;
+   * call it again then.
    */
   abandon(): Promise<void>;
   /** Closes gracefully; cuts the connection after half a second. */
   close(): Promise<void>;
   /**
-   * Name of a lock that the server holds for this session alone, until it has ended and none of its
-   * statements can take effect (rule: session-lock). New with each session. Undefined unless the
-   * purpose is `lease`, and where not everyone sees such a lock.
+   * Name of a lock that the server holds until this session has ended and none of its statements
+   * can take effect (rule: session-lock). New with each session. Undefined unless the purpose is
+   * `lease`, and where not everyone sees the lock.
    */
   readonly lock: string | undefined;
   /** Those of these locks of other sessions that are free. */
@@ -186,9 +186,8 @@ export interface Database {
   /** Layout of a table that `rowpost migrate` makes: the default of an outbox or a relay. */
   readonly defaultLayout: TableLayout;
   /**
-   * Begins, runs `work`, commits; rolls back on a throw. Uses this object's pool or handle, or
-   * `on`, another pool, connection or handle of the same engine. `runTransaction` of the
-   * transactions folder does it for all drivers.
+   * Begins, runs `work`, commits; rolls back on a throw. Runs on this object's pool or handle, or
+   * on `on`, another one of the same engine.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>, on?: unknown): Promise<T>;
   /** Most connections of the pool of `transaction`; undefined: unlimited, or unknown. */

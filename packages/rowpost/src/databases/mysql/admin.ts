@@ -22,8 +22,8 @@ export function adminStatements(names: MysqlNames): AdminStatements {
 
   return {
     /**
-     * lockRows has already locked these rows, here and in the statements below. The states are
-     * checked again so that the statement is safe by itself.
+     * lockRows has locked these rows, here and below. The states are checked again so that each
+     * statement is safe by itself.
      */
     operatorRetry({ ids, action }) {
       const author = byAuthor(action);

@@ -30,9 +30,9 @@ export function archiveStatements(
 
   return {
     /**
-     * Reads the next LIMIT rows of (state, NULL) by id and locks those that are old enough, so the
-     * work is bounded even when none is. SKIP LOCKED leaves a locked row for the next run.
-     * next_retry_at NULL is checked again under the lock.
+     * Reads the next LIMIT rows of (state, NULL) by id, which bounds the work, and locks old enough
+     * ones. SKIP LOCKED leaves locked rows for the next run. next_retry_at NULL is checked again
+     * under the lock.
      */
     lockFinished: ({ state: finished, olderThanMs, afterId, limit }) => ({
       name: "lockFinished",

@@ -15,14 +15,12 @@ export function behindStatements(
 
   return {
     /**
-     * Locks before the join: first the heads that are still in place and unlocked, then the
-     * unlocked followers, then the lease rows in share mode as the claim does. The head's lock
-     * makes this safe against a settle of the head. If the settle has committed, the head is no
-     * longer unfinished; if it holds the head, the head is skipped here; if it waits for us, it
-     * finds the followers when it brings them back. A plain read could see the head as it was just
-     * before a settle commits, and that settle would miss our followers, which would then wait for
-     * no head. LIMIT keeps the optimizer from merging the reads into the join, where they would
-     * block. If we die right after it, the settle of the head brings the followers back.
+     * Locks the free heads still in place, then the free followers, then, in the join, the lease
+     * rows in share mode. A settle of the head has either committed (the head is finished), holds
+     * it (the head is skipped), or waits for us and then finds the followers. A plain read could
+     * miss a settle about to commit, and the followers would wait for no head. LIMIT keeps the
+     * optimizer from merging the reads into the join, where they would block. If we die right after
+     * it, the settle of the head brings the followers back.
      */
     setBehind: ({ fence, rows }) => ({
       name: "setBehind",
@@ -40,8 +38,8 @@ export function behindStatements(
     }),
 
     /**
-     * Locks the rows it changes and skips locked ones. Not fenced: every statement that settles or
-     * moves a head brings its followers back, and doing so twice changes nothing.
+     * Locks the rows it changes and skips locked ones. Not fenced: each settle or move of a head
+     * brings its followers back, and doing so twice changes nothing.
      */
     bringBack: ({ instants, rows, skip }) => ({
       name: "bringBack",

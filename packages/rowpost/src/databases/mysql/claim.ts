@@ -16,12 +16,11 @@ export function claimStatements(
 
   return {
     /**
-     * One multi-table UPDATE. It locks the lease rows it reads in share mode, which a sub-query
-     * would not (rule: takeover-fence). Either a takeover waits for this statement, or this
-     * statement waits for the takeover, finds another owner and changes nothing. Message rows are
-     * locked in id order. It writes fixed-size columns only, so no row moves in its page. If we die
-     * right after it, the rows stay `sending`, and the next owner of their shard recovers them in
-     * its takeover.
+     * One multi-table UPDATE, because it locks the lease rows in share mode, which a sub-query
+     * would not (rule: takeover-fence): either a takeover waits for it, or it waits, finds another
+     * owner and changes nothing. Locks message rows in id order. Writes fixed-size columns only, so
+     * no row moves in its page. If we die right after it, the rows stay `sending`, and the next
+     * owner recovers them.
      */
     claim({ fence, rows, skipLocked }) {
       // Locks the free rows before the join. LIMIT keeps the optimizer from merging this into the join,
@@ -53,8 +52,8 @@ export function claimStatements(
     },
 
     /**
-     * Fenced like the claim; it writes the lease rows themselves. If we die right after it, the
-     * next owner finds the ids there (rule: listed-in-flight).
+     * Fenced like the claim, on the lease rows it writes. If we die right after it, the next owner
+     * finds the ids there (rule: listed-in-flight).
      */
     listInFlight({ fence, idsByShard }) {
       const lists = idsByShard.flatMap(({ shard, ids }) => {

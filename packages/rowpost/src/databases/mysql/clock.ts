@@ -45,12 +45,10 @@ export function utcOfEpochMs(expression: string): string {
 }
 
 /**
- * Wall-clock time, in a zone, for a UTC instant that a row waits for, such that the wall clock does
- * not reach it early. In the hour that a zone repeats in autumn, the plain conversion of the second
- * pass already matches during the first. So one hour is added to the wall clock of an hour before,
- * and the later of the two counts: the row waits for the end of the second pass. At any other time
- * both are equal, or the first is later. The result contains `utc` twice, and so its parameters
- * twice.
+ * Wall clock of a zone for a UTC instant, never reached early. In the hour that a zone repeats in
+ * autumn, the plain conversion of the second pass matches during the first already. So the result
+ * is the later of that and the wall clock one hour before plus one hour: the row waits for the end
+ * of the second pass. Contains `utc`, and its parameters, twice.
  */
 export function wallClockOnce(utc: string, zone: string): string {
   const wall = (instant: string): string => `CONVERT_TZ(${instant}, '+00:00', ${zone})`;
@@ -91,8 +89,7 @@ export function whole(value: number): string {
 }
 
 /**
- * Prefix for an UPDATE or DELETE with a join that may run in a user's session. With
- * sql_safe_updates MariaDB refuses it if one of its tables, JSON_TABLE included, is read as a
- * whole.
+ * Prefix for an UPDATE or DELETE with a join in a user's session: with sql_safe_updates MariaDB
+ * refuses one that reads a whole table, JSON_TABLE included.
  */
 export const NOT_SAFE = "/*M! SET STATEMENT sql_safe_updates = 0 FOR */ ";

@@ -1,6 +1,6 @@
 /**
- * Reports of consumers. These statements run in users' transactions, on connections with foreign
- * settings, so they do not depend on the time zone and check the character set.
+ * Consumers' reports, in users' transactions. Independent of the session's time zone; checks its
+ * character set.
  */
 import { allowedFrom, type MessageState } from "../../message/states.ts";
 import type { ConfirmStatements, Identity } from "../sql/confirm-statements.ts";
@@ -77,8 +77,8 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
   const isDefault = names.layout.name === "default";
 
   /**
-   * Locks the rows in the order of confirmIdentities until the transaction ends. Another consumer
-   * of one of them, or a relay's settle, waits. If we die right after it, nothing has changed.
+   * Locks the rows in the order of confirmIdentities until the transaction ends; other
+   * confirmations and settles of them wait. If we die right after it, nothing has changed.
    */
   function lockIdentities(list: readonly Identity[], place: "messages" | "archive") {
     if (place === "messages" && isDefault) {
@@ -94,9 +94,9 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
 
   return {
     /**
-     * Locks the rows in the order of their identities, as all confirmations do. A settle locks by
-     * id, so the two can deadlock; the victim gets an error and tries again. If we die right after
-     * it, the transaction rolls back, and the consumer confirms again.
+     * Locks the rows in identity order, as all confirmations do. A settle locks by id, so the two
+     * can deadlock, and the victim tries again. If we die right after it, the transaction rolls
+     * back, and the consumer confirms again.
      */
     confirmIdentities: isDefault
       ? (list) => ({
@@ -173,8 +173,8 @@ function consumerStatements({ confirmations, tableKey }: MysqlNames): Pick<Confi
     }),
 
     /**
-     * Locks entries from the oldest on; a confirmation only adds younger ones. If we die right
-     * after it, the expired entries are gone.
+     * Locks entries from the oldest on; confirmations only add younger ones. If we die right after
+     * it, the expired entries are gone.
      */
     forgetConfirmations: ({ olderThanMs, limit }) => ({
       name: "forgetConfirmations",

@@ -9,9 +9,8 @@ import type { DriverConnection } from "./driver.ts";
 export interface RawConnection extends Pick<DriverConnection, "end" | "onLost"> {
   query(text: string, params: readonly unknown[]): Promise<QueryResult>;
   /**
-   * Destroys the socket. The driver's own destroy() is not used: mysql2's waits for the server to
-   * close its side too, and mariadb's opens another connection to send a KILL. Both hang when the
-   * server is frozen.
+   * Destroys the socket. Not the driver's destroy(), which hangs if the server is frozen: mysql2's
+   * waits for the server to close its side, mariadb's connects again to send a KILL.
    */
   cut(): void;
 }

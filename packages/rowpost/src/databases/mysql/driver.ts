@@ -1,15 +1,12 @@
-/**
- * Port for MySQL drivers: connect, run a statement, disconnect. mysql2-driver.ts and
- * mariadb-driver.ts implement it; the rest of this folder knows only this file.
- */
+/** Port for MySQL drivers, implemented by mysql2-driver.ts and mariadb-driver.ts. */
 import type { QueryResult } from "../../transactions/executor.ts";
 
 /** One open connection. */
 export interface DriverConnection {
   /**
-   * Runs one statement. Rows are keyed by column alias; BIGINT is text or bigint, instants are
-   * text. `affected` counts matched rows. Rejects with the driver's error, or after `timeoutMs`
-   * without an answer with one that `isAway` recognizes; the connection must then be destroyed.
+   * Runs one statement. Rows by column alias; BIGINT as text or bigint, instants as text.
+   * `affected` counts matched rows. Rejects with the driver's error, or after `timeoutMs` with one
+   * that `isAway` recognizes; the connection must then be destroyed.
    */
   query(text: string, params: readonly unknown[], timeoutMs: number): Promise<QueryResult>;
   /** Cuts the socket at once; pending statements fail. */
@@ -25,8 +22,8 @@ export interface Driver {
   /** For logs: `mysql://host:port/database`, never a password. */
   readonly label: string;
   /**
-   * Opens a new connection of rowpost's own that never goes back to a pool. The signal ends the
-   * attempt. `name` shows up in the server's list of sessions.
+   * Opens a connection that never goes back to a pool. The signal ends the attempt. `name` appears
+   * in the server's list of sessions.
    */
   connect(purpose: string, signal?: AbortSignal, name?: string): Promise<DriverConnection>;
   /** The driver's pool object for users' transactions: the user's, or one created at first use. */

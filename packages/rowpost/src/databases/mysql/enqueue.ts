@@ -1,6 +1,6 @@
 /**
- * Writes messages in a user's transaction. These statements run on connections with foreign
- * settings, so they do not depend on the time zone and check character set and sql_mode.
+ * Writes messages in a user's transaction. Independent of the session's time zone; checks its
+ * character set and sql_mode.
  */
 import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
@@ -19,8 +19,8 @@ interface Field {
   readonly column: string;
   readonly sql: string;
   /**
-   * Appends this value's parameters. A separate list per value cost a third of the whole call (100
-   * messages, Node 20: 1.4 of 3.3 us each).
+   * Appends this value's parameters. One list per value cost a third of the call (100 messages,
+   * Node 20: 1.4 of 3.3 us each).
    */
   readonly bind?: (message: EncodedMessage, params: unknown[]) => void;
 }
@@ -47,10 +47,9 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 
   return {
     /**
-     * Multi-row VALUES. The state of the first row comes before every value of the user and carries
-     * the session check (see `checked`). The check costs about 16 us a statement on MariaDB 10.11
-     * and 9 to 18 on MySQL, where a lone INSERT takes 65 and 104; a sub-query of two rows instead
-     * was 1.5 to 2 times as slow.
+     * Multi-row VALUES. The first row's state precedes all user values and carries the session
+     * check (see `checked`): about 16 us a statement on MariaDB 10.11 and 9 to 18 on MySQL, where a
+     * lone INSERT takes 65 and 104. A sub-query of two rows was 1.5 to 2 times as slow.
      */
     insert(list, { asked, fitsIn, looksForKey } = UNASKED) {
       const chosen = list.some((message) => message.delayMs !== null || message.deliverAtMs !== null) ? delayed : plain;
@@ -67,10 +66,10 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
     },
 
     /**
-     * Locks the rows in share mode against removal, so it reads committed data even in a REPEATABLE
-     * READ transaction that began earlier. One SELECT per identity locks just its row. With OR,
-     * MySQL read the whole index for three rows of a small table, locked every gap, and blocked all
-     * other enqueues. 1,000 identities take 45 ms. A missing identity leaves a gap lock.
+     * Locks the rows in share mode, which reads committed data even in an older REPEATABLE READ
+     * transaction. One SELECT per identity locks its row only; OR read the whole index of a small
+     * table for three rows, locked every gap, and blocked all enqueues. 1,000 identities take 45
+     * ms. A missing identity leaves a gap lock.
      */
     findIdentities(list, { asked } = UNASKED) {
       const first = asked ? `${notEnded("TRUE")} AND ` : "";
@@ -84,14 +83,12 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
     },
 
     /**
-     * A consistent read without locks. In REPEATABLE READ on MySQL 8 and 9, an INSERT that fails on
-     * a duplicate blocks every other INSERT into the table until its transaction ends, so a
-     * duplicate to be ignored must not reach the INSERT. A condition that is false before any row
-     * is read skips this where it would not help or would do harm. On MariaDB a failed INSERT
-     * blocks only its neighbors, and a read view made here could fail later statements of the user
-     * (innodb_snapshot_isolation). In SERIALIZABLE a plain read locks rows and gaps. In READ
-     * COMMITTED nothing is blocked. The other statements follow an INSERT; this one comes first, so
-     * it checks the session itself.
+     * A consistent read without locks. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on
+     * a duplicate blocks all other INSERTs until its transaction ends, so ignored duplicates must
+     * not reach it. Elsewhere a constant condition makes this read nothing: on MariaDB a failed
+     * INSERT blocks only its neighbors, and a read view could fail the user's later statements
+     * (innodb_snapshot_isolation); in SERIALIZABLE a plain read locks rows and gaps; in READ
+     * COMMITTED nothing is blocked. Runs before the INSERT, so it checks the session itself.
      */
     seeIdentities: (list, { asked } = UNASKED) => {
       const { where, params } = identities(list);
@@ -123,17 +120,15 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 }
 
 /**
- * With autocommit off every statement is in a transaction, although the variable shows it only
- * after the first one. Written as an executable comment for MariaDB: MySQL lacks the variable, and
- * the executor knows the answer there.
+ * With autocommit off every statement is in a transaction, but the variable shows it only after the
+ * first. An executable comment for MariaDB: MySQL lacks the variable, and there the executor knows.
  */
 export const IN_TRANSACTION = " /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */";
 
 /**
- * For statements that follow another one of the same call. ROW_COUNT() describes the previous
- * statement on the connection, whoever sent it: 1 after the check, the number of rows after a
- * change, -1 after a SELECT or an error, and 0 after COMMIT, ROLLBACK, ROLLBACK TO and BEGIN. A
- * value other than 0 proves that none of these came between.
+ * For later statements of the same call. ROW_COUNT() describes the connection's previous statement:
+ * 1 after the check, the row count of a change, -1 after a SELECT or an error, 0 after COMMIT,
+ * ROLLBACK, ROLLBACK TO and BEGIN. Any other value than 0 proves that the transaction goes on.
  */
 export const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN EXP(999)";
 
@@ -142,8 +137,8 @@ export function notEnded(value: string): string {
 }
 
 /**
- * Without these modes the server cuts long values and replaces letters that the column's character
- * set lacks. EMPTY_STRING_IS_NULL (MariaDB) turns an empty body into NULL.
+ * Without these modes the server cuts long values and replaces letters that the character set
+ * lacks. EMPTY_STRING_IS_NULL (MariaDB) turns an empty body into NULL.
  */
 const strict = (or: string): string => `
     WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)${or}) THEN EXP(996)`;
@@ -151,9 +146,9 @@ export const STRICT: string = strict("");
 const EMPTY_AS_NULL = " /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */";
 
 /**
- * Without a unique key over type and key a duplicate becomes one more message, without an error.
- * The catalog shows a table's keys to every user with INSERT on it. A view has no keys and is
- * accepted as it is. Checked once per process.
+ * Without a unique key over type and key, a duplicate becomes another message. The catalog shows a
+ * table's keys to every user with INSERT on it. A view has none and is accepted. Checked once per
+ * process.
  */
 function noUniqueKey({ columns, schema, table }: TableLayout): string {
   const keys = `FROM information_schema.STATISTICS AS k
@@ -165,11 +160,10 @@ function noUniqueKey({ columns, schema, table }: TableLayout): string {
 }
 
 /**
- * `value`, or an error if the session would store something other than it was given (rule:
- * exact-text); `more` adds cases. The server evaluates this before any of the user's values takes
- * effect, whoever configured the session and when. EXP(994) and above are out of range, so the
- * statement changes nothing. The check for an ended transaction comes first: any other error sets
- * ROW_COUNT() to -1, and the retry in a lenient session would then run in the next transaction.
+ * `value`, or an error if the session would alter values (rule: exact-text); `more` adds cases.
+ * Evaluated before any user value takes effect. EXP(994) and above are out of range, so the
+ * statement changes nothing. The check for an ended transaction is first: any other error sets
+ * ROW_COUNT() to -1, and the retry in a lenient session would run in the next transaction.
  */
 export function checked(value: string, asked: boolean, more = ""): string {
   return `CASE${asked ? NOT_ENDED : ""} WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
@@ -177,8 +171,8 @@ export function checked(value: string, asked: boolean, more = ""): string {
 }
 
 /**
- * Whether the server failed on the case with this number. It reports errno 1690 with the
- * expression, unlike an out-of-range value of the user.
+ * Whether this case of the check failed: errno 1690 with the expression, unlike a user's
+ * out-of-range value.
  */
 function answersCase(error: unknown, number: 994 | 995 | 996 | 997 | 998 | 999): boolean {
   return errorNumber(error) === 1690 && errorMentions(error, `exp(${number})`);
@@ -220,8 +214,8 @@ export function unfitSession(error: unknown): RowpostError | undefined {
 }
 
 /**
- * Errors that the server may report before it reaches the check: no such conversion (3988, 3854,
- * 1300), or none between these collations (1267).
+ * Errors before the check is reached: no such conversion (3988, 3854, 1300), or none between these
+ * collations (1267).
  */
 const INCONVERTIBLE = new Set([3988, 3854, 1300, 1267]);
 /** A value broke our statement, so that the server cannot parse it, or not as this INSERT. */

@@ -64,9 +64,9 @@ const LOCK_TABLE_FULL = 1206;
 /** The server stopped a statement at its time limit: max_statement_time, max_execution_time. */
 const STOPPED = new Set([1969, 3024]);
 /**
- * The server is shutting down or full: shutdown, killed, idle too long, too many connections,
- * read-only after a fail-over, MySQL's offline mode (3032), network read and write errors. 1317 is
- * not listed: KILL QUERY ends a statement without effect, but the connection stays usable.
+ * The server is going away or full: shutdown, killed, idle too long, too many connections,
+ * read-only after a fail-over, MySQL's offline mode (3032), network read and write errors. Without
+ * 1317: KILL QUERY ends a statement without effect, but the connection stays usable.
  */
 const AWAY = new Set([
   ...[1040, 1053, 1077, 1079, 1080, 1152, 1153, 1156, 1157, 1158, 1159, 1160, 1161, 1203, 1290, 1792, 1836, 1927],
@@ -110,25 +110,25 @@ export function isAway(error: unknown): boolean {
 }
 
 /**
- * Errors that end the whole transaction on the server (rule: ended-transaction). 1213 and 1020 roll
- * it back, and a lost connection takes it along. 1205 rolls back only its statement unless
- * innodb_rollback_on_timeout is on; the client cannot see that setting, so 1205 counts too.
+ * Errors that end the whole transaction on the server (rule: ended-transaction): 1213, 1020, and a
+ * lost connection. 1205 rolls back only its statement unless innodb_rollback_on_timeout is on,
+ * which the client cannot see.
  */
 export function endsTransaction(error: unknown): boolean {
   return isConflict(error) || isAway(error) || errorNumber(error) === LOCK_TABLE_FULL;
 }
 
 /**
- * Problems with the value of one row: data truncated, cut or out of range, a string invalid for the
- * character set, NULL, a CHECK (MySQL, MariaDB), a foreign key, SIGNAL in a trigger.
+ * One row's value: data truncated, cut or out of range, a string invalid for the character set,
+ * NULL, a CHECK (MySQL, MariaDB), a foreign key, SIGNAL in a trigger.
  */
 const REFUSED = new Set([1048, 1216, 1217, 1264, 1265, 1366, 1406, 1451, 1452, 1644, 3819, 3854, 3988, 4025]);
 /** A computed number is out of range, such as the highest BIGINT + 1. */
 const OUT_OF_RANGE = 1690;
 
 /**
- * Whether the table refuses this one row. A SIGNAL may have a number of its own, but its SQLSTATE
- * is nearly always of class 45.
+ * Whether the table refuses this one row. A SIGNAL may have its own number, but nearly always a
+ * SQLSTATE of class 45.
  */
 export function isRowRefused(error: unknown): boolean {
   const number = errorNumber(error);

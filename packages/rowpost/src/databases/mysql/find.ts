@@ -5,8 +5,8 @@ import { whereOf } from "../sql/insight/find.ts";
 import type { FindRequest } from "../sql/insight/requests.ts";
 
 /**
- * Index hints: the optimizer does not know how rare a state or reason is. Searching by names or
- * keys, it would walk the table in id order to fill a page soon.
+ * Index hints: the optimizer does not know how rare a state or reason is, and for names or keys
+ * would walk the table in id order.
  */
 const HINTS: Readonly<Record<FindRequest["along"], string>> = {
   ids: " FORCE INDEX (PRIMARY)",

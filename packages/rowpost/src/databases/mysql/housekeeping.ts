@@ -35,9 +35,8 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     applyTimed: (request) => applyTimed(names, request),
 
     /**
-     * NOT IN with constants is read as the ranges between them, so an unknown state is found
-     * without reading the known ones. The other part is a range of the primary key that is empty in
-     * a healthy table.
+     * NOT IN with constants reads the ranges between them, so known states are not read. The other
+     * part is a range of the primary key that is empty in a healthy table.
      */
     listStrays: (limit) => ({
       name: "listStrays",
@@ -72,11 +71,10 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     }),
 
     /**
-     * Moves waiting rows of the topic forward, in id order, `stepMs` apart; for failed rows it
-     * moves their slow retry. Takes only rows that wait longer than the whole ramp, so a second
-     * call continues where the first ended. Rows whose own delay is not over stay (rule:
-     * delay-is-not-retry); without deliver_at, a row that never failed counts as delayed. Rows that
-     * are set behind stay too.
+     * Moves waiting rows of the topic forward, in id order, `stepMs` apart; for failed rows their
+     * slow retry. Only rows that wait longer than the whole ramp, so a second call continues where
+     * the first ended. Delayed rows stay (rule: delay-is-not-retry; without deliver_at those that
+     * never failed), and so do rows set behind.
      */
     resetBackoff({ topic, limit, stepMs, rows, skip, done }) {
       const delayed = names.has("deliverAt")
@@ -138,8 +136,8 @@ function unreached({ column, state }: MysqlNames): string {
 }
 
 /**
- * Locks the free rows that match a condition and fails them. If we die right after it, the reason
- * is visible on the row.
+ * Locks the free rows that match and fails them. If we die right after it, the reason is on the
+ * row.
  */
 function failStrays(names: MysqlNames, where: string, reason: string, ids: readonly string[]): string {
   const { column, state } = names;
@@ -187,9 +185,8 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
     }),
 
     /**
-     * Reads unfinished rows only, and at most `limit` per state: more counts as "many", so that a
-     * gauge never costs as much as a drain. Failed rows are read from the newest on; behind 10,000
-     * old ones those of another topic would be missed.
+     * Unfinished rows only, at most `limit` per state, so a gauge never costs as much as a drain.
+     * Newest failed rows first: behind 10,000 old ones, those of another topic would be missed.
      */
     gauges: (limit, failedLimit = limit) => ({
       name: "gauges",
@@ -214,12 +211,11 @@ ${[
 }
 
 /**
- * Changes to rows that a relay scanned or claimed; fenced, with a token comparison. They lock the
- * free message rows before the join (LIMIT keeps the optimizer from merging the read into the join,
- * which would block), so a row that a user holds blocks no other and is met again. Lease rows are
- * locked in share mode, as by the claim. No other relay may claim these rows, and a person's change
- * since the scan shows in the token. If we die right after it, each row is either as it was or as
- * decided.
+ * Changes to rows that a relay scanned or claimed; fenced, token compared. They lock the free
+ * message rows before the join (LIMIT prevents a merge into the join, which would block); rows that
+ * a user holds are met again. Lease rows are locked in share mode. No other relay may claim the
+ * rows, and a person's change shows in the token. If we die right after it, each row is either as
+ * it was or as decided.
  */
 function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> {
   const { column, state } = names;
@@ -274,12 +270,11 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
 }
 
 /**
- * Writes for each decision; the from-states come from the transition table. Locks the rows in id
- * order. A person or consumer who changed a row since it was listed has moved its token, and wins.
- * If we die right after it, every row is either as decided or still due.
+ * Locks the rows in id order. A person or consumer who changed a row since it was listed has moved
+ * its token, and wins. If we die right after it, every row is either as decided or still due.
  *
- * `skipLocked` locks and changes free rows only. A row that a user holds is still due and comes
- * again. LIMIT keeps the optimizer from merging the read into the join, which would block.
+ * `skipLocked` locks and changes free rows only; the others are still due and come again. LIMIT
+ * keeps the optimizer from merging the read into the join, which would block.
  */
 function applyTimed(
   names: MysqlNames,
@@ -288,8 +283,7 @@ function applyTimed(
   const { column, state } = names;
   const later = `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`;
   const reason = `${column("failReason")} = COALESCE(j.fail_reason, ${column("failReason")})`;
-  // The claim that sent it has counted. Without this, a slow retry would look like a recovery when it
-  // sends the row again (rule: crash-counting).
+  // The claim has counted. Otherwise a slow retry would look like a recovery (rule: crash-counting).
   const counted = `${column("retryCount")} = COALESCE(${column("retryCount")}, 0) + 1`;
   const changes: Record<TimedDecision["transition"], string> = {
     slowRetry: `${column("nextRetryAt")} = ${names.atOnce}, ${column("state")} = ${state("pending")}`,

@@ -1,6 +1,6 @@
 /**
- * The inbox: messages that a consumer has handled. These statements run on connections with foreign
- * settings, so they do not depend on the time zone and check character set and sql_mode.
+ * The inbox: messages that a consumer has handled. Independent of the session's time zone; checks
+ * its character set and sql_mode.
  */
 import type { HandlingRow } from "../../inbox/store.ts";
 import type { InboxDialect, InboxStatements } from "../sql/inbox-statements.ts";
@@ -27,12 +27,11 @@ function createStatements(layout: TableLayout): InboxStatements {
   const table = `${layout.schema === undefined ? "" : `${quoteName(layout.schema)}.`}${quoteName(layout.table)}`;
   return {
     /**
-     * Locks the new row until the transaction ends. Another insert of the same identity waits, at
-     * most innodb_lock_wait_timeout, and then fails as a duplicate or, after a rollback, succeeds.
-     * The identity is the primary key, because a duplicate there takes a shared lock on its own row
-     * only; on a secondary key it would also lock the gap before it and block other messages. No
-     * IGNORE: it would cut a long key and confuse it with another. If we die right after it, the
-     * row does not exist.
+     * Locks the new row until the transaction ends. Another insert of the identity waits, at most
+     * innodb_lock_wait_timeout, then fails as a duplicate or, after a rollback, succeeds. The
+     * identity is the primary key, where a duplicate share-locks only its own row; a secondary key
+     * would also lock the gap and block other messages. No IGNORE: it would cut a long key. If we
+     * die right after it, the row does not exist.
      */
     record: ({ consumer, type, key, topic, messageId, attempt, handledBy }, { asked }) => ({
       name: "recordHandling",
@@ -42,8 +41,8 @@ function createStatements(layout: TableLayout): InboxStatements {
     }),
 
     /**
-     * Locks the row in share mode, as the failed INSERT already did, so it reads committed data
-     * even in a REPEATABLE READ transaction that began earlier.
+     * Locks the row in share mode, as the failed INSERT did, so it reads committed data even in an
+     * older REPEATABLE READ transaction.
      */
     readHandling: ({ consumer, type, key }: HandlingRow, { asked }) => ({
       name: "readHandling",
@@ -54,9 +53,9 @@ function createStatements(layout: TableLayout): InboxStatements {
     }),
 
     /**
-     * Locks and deletes the oldest rows first. They are older than any retry, so no consumer
-     * inserts them again. Two parallel calls wait for each other row by row in the same order. If
-     * we die right after it, either all of them are gone or none.
+     * Locks and deletes the oldest rows. They are older than any retry, so they are not inserted
+     * again. Parallel calls wait for each other in the same order. If we die right after it, either
+     * all of them are gone or none.
      */
     forgetHandlings: ({ olderThanMs, limit }) => ({
       name: "forgetHandlings",
@@ -64,9 +63,8 @@ function createStatements(layout: TableLayout): InboxStatements {
       params: [],
     }),
 
-    // Uses the index on the time, which includes the primary key, so only rows of the page are read. IF
-    // and IS TRUE keep the page position and the consumer out of the range: with them MariaDB would
-    // sort.
+    // Uses the index on the time, which includes the primary key, so it reads only the page. IF and IS
+    // TRUE keep position and consumer out of the range: with them MariaDB would sort.
     readHandlings({ after, consumer, fromMs, limit, toMs }) {
       const place = utcOfEpochMs(whole(after === undefined ? fromMs : Date.parse(after.handledAt)));
       const behind =

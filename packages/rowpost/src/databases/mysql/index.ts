@@ -9,8 +9,7 @@ export type { ConnectionOptions } from "./connection-options.ts";
 
 /**
  * The user's own mysql2 pool, a URL, or connection options. A pool serves `outbox.transaction`
- * only; the relay opens its own connections with the pool's address and credentials and never
- * returns them to the pool.
+ * only; the relay opens its own connections with the pool's address and credentials.
  */
 export type MysqlOptions = { readonly pool: unknown } | { readonly url: string } | ConnectionOptions;
 

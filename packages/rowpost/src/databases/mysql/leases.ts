@@ -39,10 +39,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
     ...registryStatements(names),
     ...takeoverStatements(names),
 
-    /**
-     * INSERT … SELECT of the missing rows. Two parallel calls meet at the primary key, and ON
-     * DUPLICATE KEY keeps the existing row.
-     */
+    /** Parallel calls meet at the primary key, and ON DUPLICATE KEY keeps the existing row. */
     ensureShards: () => ({
       name: "ensureShards",
       text: `INSERT INTO ${shards} (table_name, shard)
@@ -84,7 +81,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
 
 /**
  * Running relays and suspension rules. Each writing statement locks the registry rows it writes
- * (its own, or those of dead instances) until it ends; no other statement writes them.
+ * (its own or dead instances') until it ends; no other statement writes them.
  */
 function registryStatements(names: MysqlNames): Pick<LeaseStatements, Registry> {
   const { leaseKey, isLeaseKey, relays, shards, suspensions, tableKey } = names;
@@ -129,8 +126,8 @@ function registryStatements(names: MysqlNames): Pick<LeaseStatements, Registry> 
       params: [],
     }),
 
-    // Both bounds: after the server's clock was set back, a dead instance would otherwise count as
-    // alive until the clock catches up (rule: hand-over).
+    // Both bounds: after the clock was set back, a dead instance would otherwise count as alive until
+    // the clock catches up (rule: hand-over).
     readInstances: (instanceTimeoutMs) => ({
       name: "readInstances",
       text: `SELECT owner, label, seen_at BETWEEN ${NOW} - INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND
@@ -153,9 +150,9 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
   const inShards = (list: readonly number[]): string => (list.length === 0 ? "-1" : list.map(whole).join(", "));
   return {
     /**
-     * Takes the shards exactly as observed or not at all: of two takers that write the same row,
-     * the second finds another epoch. Waits for the old owner's fenced statements, which hold the
-     * lease row in share mode; later ones find the new epoch.
+     * Takes the shards exactly as observed or not at all: the second of two takers finds another
+     * epoch. Waits for the old owner's fenced statements, which share-lock the lease row; later
+     * ones find the new epoch.
      */
     take: ({ owner, leaseMs, observed }) => ({
       name: "take",
@@ -180,12 +177,10 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
     }),
 
     /**
-     * Second statement of a takeover. It starts once the lease rows are ours, so it sees every
-     * claim committed before; in one statement with the first it would miss them (rule:
-     * takeover-fence). Reads a range of the state index: the rows in `sending` are those in flight,
-     * hundreds at most. SKIP LOCKED, because a plain UPDATE may walk the table and wait for every
-     * uncommitted row of a user. A locked `sending` row is left to the sweep of rule:
-     * watched-sending.
+     * Second statement of a takeover, so it sees every claim committed before the lease rows became
+     * ours (rule: takeover-fence). Reads a range of the state index with the rows in flight,
+     * hundreds at most. SKIP LOCKED, because a plain UPDATE may walk the table and wait for users'
+     * uncommitted rows; a locked `sending` row is left to the sweep (rule: watched-sending).
      */
     recoverShards: (list) => ({
       name: "recoverShards",
@@ -198,11 +193,10 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
     }),
 
     /**
-     * Locks the listed rows that are free; the lease rows with the lists already belong to this
-     * transaction. A row that a user holds is skipped and this delivery of it is not counted,
-     * because our first batch replaces the list (rule: listed-in-flight). That is safe: a late
-     * settle of the old owner fails at the epoch, and the crash limit (rule: crash-counting) is
-     * reached one crash later.
+     * Locks the free listed rows; the lease rows are this transaction's already. Skips a row that a
+     * user holds, without counting this delivery, because our first batch replaces the list (rule:
+     * listed-in-flight). That is safe: a late settle of the old owner fails at the epoch, and the
+     * crash limit (rule: crash-counting) is reached one crash later.
      */
     recoverListed: (list) => ({
       name: "recoverListed",

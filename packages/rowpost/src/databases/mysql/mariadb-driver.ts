@@ -31,8 +31,8 @@ interface Mariadb {
 }
 
 /**
- * Result formats that the statements expect, sent with each query because a connection of the
- * user's pool may be configured differently. BIGINT comes as bigint.
+ * Formats that the statements expect, sent with each query because a user's pool may differ. BIGINT
+ * comes as bigint.
  */
 const QUERY_OPTIONS = {
   rowsAsArray: false,
@@ -51,8 +51,8 @@ const CONNECTION_OPTIONS = { charset: "utf8mb4", foundRows: true, multipleStatem
 
 /**
  * Driver for the mariadb package. A user's pool hides its address, so each session borrows one of
- * its connections for life and destroys it at the end, so that our settings never reach other code.
- * The pool must have room for the sessions and for one more connection of the application.
+ * its connections and destroys it at the end, so that our settings do not leak. The pool must have
+ * room for the sessions and one more connection.
  */
 export function createMariadbDriver(source: Source): Driver {
   const userPool = "pool" in source ? checkPool(source.pool) : undefined;
@@ -125,8 +125,8 @@ async function lend(pool: MariadbPool, purpose: string): Promise<MariadbConnecti
     destroy();
   };
   connection.on("end", () => ours.delete(connection));
-  // A relay asks for all connections with its first session. Otherwise it could start, publish, and
-  // have no connection to write the outcome with.
+  // A relay asks for all connections with its first session; otherwise it could publish without a
+  // connection for the outcome.
   const wanted = Math.max(ours.size, purpose === "lease" ? SESSIONS : 0) + 1;
   if (pool.totalConnections() >= wanted) return connection;
   const others = await Promise.allSettled(Array.from({ length: wanted - ours.size }, () => pool.getConnection()));

@@ -12,9 +12,8 @@ export type { ConnectionOptions } from "./connection-options.ts";
 
 /**
  * The user's own pool of the mariadb package, a URL, or connection options. A relay on a pool keeps
- * four of its connections, and five when it appends to the queue; a pool without room for them and
- * one more is refused. MySQL with caching_sha2_password and no TLS needs `allowPublicKeyRetrieval:
- * true`.
+ * four of its connections, five when it appends to the queue; a pool without room for one more is
+ * refused. MySQL with caching_sha2_password and no TLS needs `allowPublicKeyRetrieval: true`.
  */
 export type MariadbOptions =
   | { readonly pool: unknown }

@@ -3,8 +3,8 @@ import type { TableLayout } from "../sql/layout.ts";
 import { IDENTITY, type MysqlNames, OPEN_KEY_INDEX, quoteName, TABLE_OPTIONS, UNFINISHED } from "./names.ts";
 
 /**
- * Bytes that a settle fills in: message_id (32 characters from RocketMQ), sent_at and last_retry_at
- * (7 bytes each) are NULL until then. A row that grows has to move within its page or out of it.
+ * Bytes for message_id (32 characters from RocketMQ), sent_at and last_retry_at (7 bytes each),
+ * which are NULL until the settle. A row that grows has to move.
  */
 const SETTLE_PAD = 64;
 
@@ -56,17 +56,17 @@ export function topicColumns({ columns }: TableLayout): readonly string[] {
 }
 
 /**
- * Indexes over unfinished rows only, built on generated columns that are NULL in all other rows,
- * since the engine has no partial indexes. The columns are STORED: MariaDB up to 10.11.13 can
- * corrupt an index on a virtual column when purge meets an update (MDEV-38140). An insert writes
- * the topic twice; the claim removes it from the row again, which leaves room for the receipt.
+ * Indexes over unfinished rows only, on generated columns that are NULL in other rows. STORED,
+ * because MariaDB up to 10.11.13 can corrupt an index on a virtual column when purge meets an
+ * update (MDEV-38140). The claim removes the topic's copy from the row again, which leaves room for
+ * the receipt.
  *
- * Cost of a claim and a settle of 500 rows without ordering keys (MariaDB 10.11, ms, lower
- * quartile, batches side by side): with (ordering_key, state) and (topic) 6.7 + 9.9; with (state,
- * topic, next_retry_at) for (topic) 7.8 + 11.5; with (waiting_topic, next_retry_at) 7.6 + 10.3;
- * with that and (open_key) for (ordering_key, state), which was written twice per message, 6.6 +
- * 9.9. Drain, server CPU per 1,000 messages, medians: 56 ms before, 52 with these two indexes; with
- * (state, topic, next_retry_at) 67, against 58 without.
+ * Claim and settle of 500 rows without ordering keys (MariaDB 10.11, ms, lower quartile, batches
+ * side by side): with (ordering_key, state) and (topic) 6.7 + 9.9; with (state, topic,
+ * next_retry_at) for (topic) 7.8 + 11.5; with (waiting_topic, next_retry_at) 7.6 + 10.3; with that
+ * and (open_key) for (ordering_key, state), written twice per message, 6.6 + 9.9. Drain, server CPU
+ * per 1,000 messages, medians: 56 ms before, 52 with these two indexes; with (state, topic,
+ * next_retry_at) 67, against 58 without.
  */
 export function openRows({ messages, state, states }: MysqlNames): readonly string[] {
   const generated = (name: string, length: number, value: string, about: string): string =>
@@ -83,10 +83,9 @@ export function openRows({ messages, state, states }: MysqlNames): readonly stri
 }
 
 /**
- * Start value that a lost row is unlikely to have had: after a fail-over that lost commits, a new
- * message can get the id of a lost one, and a late outcome of the lost one must not match (rule:
- * one-server). Statement-based replication repeats the microsecond, but not a random number.
- * Changes no row.
+ * Start value that a lost row is unlikely to have had: after a fail-over that lost commits, ids
+ * recur, and a late outcome of a lost message must not match (rule: one-server). Statement-based
+ * replication repeats the microsecond, but not a random number. Changes no row.
  */
 export function versionStart(names: MysqlNames): readonly string[] {
   return names.layout.name === "default" ? [startVersions(names)] : [];

@@ -1,8 +1,6 @@
 /**
- * A layout in MySQL's words: quoted names, literals of states and the expressions that several
- * statements share.
- *
- * The message row is always `m`, the shard's lease row `s`, the row of a JSON_TABLE `j`.
+ * A layout in MySQL's words. The message row is always `m`, the shard's lease row `s`, the row of a
+ * JSON_TABLE `j`.
  */
 import type { MessageState } from "../../message/states.ts";
 import type { Fence, RowToken } from "../../relay/store.ts";
@@ -15,7 +13,7 @@ import { type ClockWords, clockWords } from "./clock.ts";
 
 /**
  * Collation of identity columns: compares bytes without padding (rule: exact-bytes). Each server
- * reads its own name and skips the other as a comment.
+ * reads its own name and skips the other.
  */
 export const BYTES_COLLATION = "/*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
 
@@ -43,7 +41,7 @@ interface Words {
   readonly messages: string;
   /**
    * The message table joined by id. FORCE INDEX, because with few rows or stale statistics the
-   * optimizer walks the whole table, and locks and waits for rows that the statement does not need.
+   * optimizer walks the whole table and locks other rows.
    */
   readonly byId: string;
   readonly archive: string;
@@ -73,9 +71,8 @@ interface Words {
 
 interface DelayWords {
   /**
-   * ` AND …` or "": the row is not delayed. Without deliver_at, only next_retry_at holds the time
-   * of a delayed row, and a suspension would overwrite it (rule: delay-is-not-retry). A row that is
-   * set behind is not delayed.
+   * ` AND …` or "": the row is not delayed. Without deliver_at, a suspension would overwrite the
+   * delay in next_retry_at (rule: delay-is-not-retry). A row that is set behind is not delayed.
    */
   readonly notDelayed: string;
 }
@@ -85,8 +82,8 @@ interface FenceWords {
   /** The message's shard, from the bytes of its ordering key or message key. */
   readonly shardOf: string;
   /**
-   * Rows of one call as a JSON array of arrays [id, shard, epoch, token, identity hash, …more], in
-   * lock order: by id, or by shard and id. Rows of shards that are not held are left out.
+   * Rows of one call as a JSON array of [id, shard, epoch, token, identity hash, …more], in lock
+   * order: by id, or by shard and id. Leaves out shards that are not held.
    */
   readonly fencedRows: <Row extends RowToken>(
     fence: Fence,
@@ -95,8 +92,8 @@ interface FenceWords {
     order?: "id" | "shard",
   ) => string;
   /**
-   * `j` of fencedRows and `s`, joined and fenced. Takes one `?` each for the JSON, the table key
-   * and the owner. `more`: JSON_TABLE columns.
+   * `j` of fencedRows joined with `s`. Takes one `?` each for the JSON, the table key and the
+   * owner. `more`: JSON_TABLE columns.
    */
   readonly fencedSource: (more?: string) => string;
   /** Columns of {@link RowToken} but id and shard. */
@@ -196,8 +193,8 @@ function fenceWords({ column, has, layout, select, shards }: Words, { now }: Clo
   // '': a row without a key needs an owner too, which fails it.
   const orderingKey = `COALESCE(${has("orderingKey") ? `${column("orderingKey")}, ` : ""}${column("messageKey")}, '')`;
   /*
-   * Cost in an UPDATE of 500 rows on MariaDB, in ms: 4.7 without, 4.8 with this, 5.4 with type and
-   * key in the JSON and compared as text. 63 bits, so that it fits a signed number too.
+   * An UPDATE of 500 rows on MariaDB, in ms: 4.7 without, 4.8 with this, 5.4 with type and key in
+   * the JSON as text. 63 bits fit a signed number.
    */
   const identityHash = `((COALESCE(CRC32(${column("messageType")}), 0) << 31) ^ COALESCE(CRC32(${column("messageKey")}), 0))`;
   const isSameMessage = `${identityHash} = j.identity_hash`;

@@ -5,8 +5,7 @@ import { whole } from "./clock.ts";
 
 /**
  * Reads InnoDB's list of transactions, which needs PROCESS. `held` is the length of the whole
- * history, which the oldest transaction keeps. InnoDB reports times in the zone of the machine,
- * whatever the session's zone is.
+ * history, kept by the oldest. Times are in the machine's zone.
  */
 export function oldTransactions({ heldTransactions, olderThanMs }: OldTransactionsRequest): Statement {
   const began = "CONVERT_TZ(t.trx_started, 'SYSTEM', '+00:00')";

@@ -1,6 +1,6 @@
 /**
- * Finds waiting messages: the scan, over all topics or by topic, and the queues of ordering keys.
- * Plain reads in READ COMMITTED that take no lock and never wait.
+ * Finds waiting messages, over all topics or by topic, and the queues of ordering keys. Plain reads
+ * in READ COMMITTED without locks.
  */
 import type { MessageState } from "../../message/states.ts";
 import type { ScanRequest } from "../../relay/store.ts";
@@ -25,9 +25,9 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
     : "";
 
   /**
-   * Leaves out a body that is not requested or too large; its page is read all the same. Reading
-   * the length is free. Selecting the body by length, in any form, adds 0.3 ms to the 2.6 of a scan
-   * of 500 rows of 400 bytes, and 2.4 to the 3.5 for 4,000 bytes (MariaDB 10.11).
+   * Leaves out a body that is not requested or too large, though its page is read. The length is
+   * free; selecting the body by it adds 0.3 ms to the 2.6 of a scan of 500 rows of 400 bytes, and
+   * 2.4 to the 3.5 for 4,000 bytes (MariaDB 10.11).
    */
   function fields({ shards, bodyLimit }: Pick<ScanRequest, "shards" | "bodyLimit">): string {
     const bytes = `OCTET_LENGTH(${names.body})`;
@@ -44,12 +44,11 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
 
   return {
     /**
-     * Two branches on one index, (state, next_retry_at) plus the id that InnoDB adds: due rows by
-     * time, and immediate rows by id. IGNORE INDEX (PRIMARY), because with statistics that show
-     * many waiting rows the optimizer walks the primary key for ORDER BY id, through every finished
-     * row. Each branch examines at most LIMIT rows (rule: bounded-scan); a row of a shard that is
-     * not requested comes back without its body. A program that inserts with plain SQL may set only
-     * deliver_at; such a row is waiting, and the immediate branch leaves it out until it is due.
+     * Two branches on (state, next_retry_at) plus InnoDB's id: due rows by time, immediate rows by
+     * id. IGNORE INDEX (PRIMARY), because with many waiting rows the optimizer walks the primary
+     * key through every finished row. Each branch examines at most LIMIT rows (rule: bounded-scan);
+     * a row of another shard comes back without its body. A row with only deliver_at set, by plain
+     * SQL, is left out of the immediate branch until it is due.
      */
     scan(request) {
       const { afterId, immediateLimit, dueLimit } = request;
@@ -67,10 +66,10 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
     },
 
     /**
-     * The same two branches per topic, on an index on the topics of waiting rows or one that begins
-     * with (state, topic). They find only ids, in the index alone, and the rows are then read by
-     * id: with all fields in 40 branches, parsing would take longer than running. Topics are
-     * constants, one branch each; a join with a topic list read the whole index.
+     * The same two branches per topic, on an index on the topics of waiting rows or (state, topic).
+     * They find ids in the index alone; with all fields in 40 branches, parsing would take longer
+     * than running. One branch per constant topic, because a join with a topic list read the whole
+     * index.
      */
     scanTopics({ topics, ...request }) {
       const due = `SELECT ${column("id")} AS id, 1 AS due FROM ${messages} AS m IGNORE INDEX (PRIMARY)
@@ -169,14 +168,12 @@ function firstDueAt({ column, has }: MysqlNames): string {
 }
 
 /**
- * For each key, the rows that can stand before its candidates (rule: key-order): unfinished, with
- * an id up to the key's largest candidate. Uses the keys of unfinished rows if the table has a
- * column for them, else (ordering_key, state).
+ * For each key, the unfinished rows up to its largest candidate id (rule: key-order). Uses the
+ * column for keys of unfinished rows if the table has it, else (ordering_key, state).
  *
- * Few keys are read by ranges that touch exactly those rows, however long the key's queue is. For
- * many keys the optimizer takes longer over the ranges than the read itself (333 keys, MariaDB
- * 10.11: 41 ms against 35; MySQL 9: 129 against 53), so they come as a JSON_TABLE, which reads
- * every entry of the key and skips those behind up_to_id.
+ * Few keys are read by exact ranges. For many keys the optimizer takes longer over the ranges than
+ * the read itself (333 keys, MariaDB 10.11: 41 ms against 35; MySQL 9: 129 against 53), so they
+ * come as a JSON_TABLE, which reads every entry of the key and skips those behind up_to_id.
  */
 function keyQueues(
   names: MysqlNames,
@@ -206,7 +203,7 @@ function keyQueues(
   }
   const wanted = wantedKeys(names, keys, states);
   // `+ 0` keeps MySQL from planning the read anew for each key ("range checked for each record").
-  // FORCE INDEX keeps MySQL 9 without statistics from reading the whole table into a hash join.
+  // FORCE INDEX keeps MySQL 9 without statistics from hashing the whole table.
   const forced = names.layout.name === "default" ? ` FORCE INDEX (${OPEN_KEY_INDEX})` : "";
   return {
     name: "keyQueues",
@@ -220,9 +217,8 @@ function keyQueues(
 }
 
 /**
- * Keys as a JSON_TABLE, each combined with each of its states if the index includes the state. The
- * text gets the column's collation; otherwise MySQL refuses the comparison (errno 1267) or uses no
- * index.
+ * Keys as a JSON_TABLE, combined with their states if the index includes the state. The text needs
+ * the column's collation; otherwise MySQL refuses the comparison (errno 1267) or uses no index.
  */
 function wantedKeys(
   names: MysqlNames,

@@ -31,7 +31,7 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
     migrations: migrations(names),
     transactional: false,
     // Whole seconds, because MySQL rounds a fraction to 0; lower case, because MariaDB is
-    // case-sensitive here. The database's name separates two databases of one server (MySQL 9.7 has no
+    // case-sensitive here; with the database's name, because locks are server-wide (MySQL 9.7 has no
     // MD5).
     lock: {
       name: "migrationLock",

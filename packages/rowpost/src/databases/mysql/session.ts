@@ -90,9 +90,9 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
   sql_safe_updates = 0, sql_big_selects = 1, sql_select_limit = ${NO_LIMIT}
   /*M! , max_statement_time = ${mostMs / 1_000} */ /*!80000 , max_execution_time = ${Math.ceil(mostMs)} */`,
   );
-  // The lock lives exactly as long as the server works for this session: it is released after the
-  // rollback. `abandon` looks for the lock, so it cannot mistake a later connection with the same id
-  // (after a server restart) for this one.
+  // Released after the rollback, so it lives as long as the server works for this session. With it
+  // `abandon` cannot mistake a later connection with the same id (after a server restart) for this
+  // one.
   const lockName = `rowpost.session.${randomBytes(12).toString("hex")}`;
   const { rows } = await run("SELECT VERSION() AS version, GET_LOCK(?, 1) AS locked, ? AS probe, HEX(?) AS bytes", [
     lockName,
@@ -225,8 +225,8 @@ function lostError(what: string, cause: unknown): TransactionLostError {
 
 /**
  * Kills the connection that holds the session's lock, and polls until the lock is free. The server
- * releases it only after it has rolled back or finished the session's work, so no statement of that
- * session can take effect afterwards (rule: claim-token).
+ * releases it only after finishing or rolling back, so no statement of that session can take effect
+ * afterwards (rule: claim-token).
  */
 async function proveGone(driver: Driver, lockName: string, signal: AbortSignal | undefined): Promise<void> {
   const connection = await driver.connect("tool", signal).catch((error: unknown) => {

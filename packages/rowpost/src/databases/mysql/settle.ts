@@ -30,9 +30,9 @@ export function settleStatements(
   const learnsReceipt = names.has("messageId");
 
   /**
-   * Without the mark each batch also writes the lease rows, shard by shard (`listInFlight`), on
-   * another connection. Two settles share those rows, but with message id order one could hold
-   * shard 5 and wait for 3 while the list holds 3 and waits for 5.
+   * Without the mark each batch also writes the lease rows by shard (`listInFlight`) on another
+   * connection. A settle in id order could hold shard 5 and wait for 3 while the list holds 3 and
+   * waits for 5.
    */
   const lockOrder = (from: "sending" | "pending") => (from === "pending" ? "shard" : "id");
 
@@ -49,10 +49,10 @@ export function settleStatements(
 
   return {
     /**
-     * A row that is already `consumed` stays so and only gets its receipt. Its lock_version has
-     * moved on, so delivery_count identifies the claim there. The state is written last, because
-     * assignments may see the values set before them. If we die before it, the message is sent
-     * again with the same identity; right after it, nothing is missing.
+     * A `consumed` row only gets its receipt; its lock_version has moved, so delivery_count
+     * identifies the claim. The state is written last, because assignments see earlier ones. If we
+     * die before it, the message is sent again with the same identity; right after it, nothing is
+     * missing.
      */
     settleSent({ fence, outcomes, elapsedMs, from }) {
       const more = `,
@@ -136,9 +136,9 @@ export function settleStatements(
     },
 
     /**
-     * A multi-table DELETE locks the lease rows it reads in share mode, as the UPDATE does. A row
-     * that a confirmation has overtaken is left to housekeeping. If we die before it, the message
-     * is sent again with the same identity; right after it, nothing is missing.
+     * A multi-table DELETE locks the lease rows in share mode. A row that a confirmation has
+     * overtaken is left to housekeeping. If we die before it, the message is sent again with the
+     * same identity; right after it, nothing is missing.
      */
     deleteSent: ({ fence, rows, from }) => ({
       name: "deleteSent",

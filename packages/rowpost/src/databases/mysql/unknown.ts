@@ -38,8 +38,8 @@ export function unknownStatements({ tableKey, unmatched }: MysqlNames): UnknownS
     }),
 
     /**
-     * Locks the entries of these identities in row order, as all calls do. If we die right after
-     * it, nothing is kept, but the confirmations stand: they committed before.
+     * Locks these entries in row order, as all calls do. If we die right after it, nothing is kept,
+     * but the confirmations have committed before.
      */
     keepUnknown: (rows) => ({
       name: "keepUnknown",
@@ -55,8 +55,8 @@ export function unknownStatements({ tableKey, unmatched }: MysqlNames): UnknownS
     }),
 
     /**
-     * Locks entries from the oldest on; an entry that is reported again meanwhile becomes younger.
-     * If we die right after it, the expired entries are gone.
+     * Locks entries from the oldest on; a repeated report makes its entry younger. If we die right
+     * after it, the expired entries are gone.
      */
     forgetUnknown: ({ limit, olderThanMs }) => ({
       name: "forgetUnknown",

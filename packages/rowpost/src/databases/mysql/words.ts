@@ -25,8 +25,8 @@ export const words: Words = {
   unsought: (column) => column,
   bytesOf: (text) => `CAST(${text} AS BINARY)`,
   indexOf: "INSTR",
-  // A folding collation sorts differently from bytes. Where the column compares bytes, LIKE on
-  // MariaDB 10.11 misses characters behind U+FFFF, where its range ends.
+  // A folding collation sorts differently from bytes. With a byte-wise column, LIKE on MariaDB 10.11
+  // misses characters behind U+FFFF.
   beginsWith: (column, prefix, isBytes) =>
     isBytes
       ? prefixRange(column, prefix)
@@ -38,8 +38,8 @@ export const words: Words = {
   insertNew: "INSERT IGNORE INTO",
   orNothing: () => "",
   andRing: "",
-  // A row comparison is not an index range here. With the columns in other conditions, the range
-  // began at the first row of a partition: 31,000 rows read for 1,000.
+  // A row comparison is not an index range here. With other conditions on the columns, the range
+  // began at the start of a partition: 31,000 rows read for 1,000.
   behind: ([first, ...rest]) =>
     first === undefined
       ? plain("TRUE")

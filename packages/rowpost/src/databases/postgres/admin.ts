@@ -23,8 +23,8 @@ DO UPDATE SET reason = EXCLUDED.reason, author = EXCLUDED.author, ends_at = EXCL
 
 /**
  * lockRows has locked the rows; the states are checked again so that the statement is safe by
- * itself. Keeps the last error, but drops the words of a rule that had suspended the row. Values:
- * $1 author if the layout has updated_by, then the suspension in milliseconds, then the ids.
+ * itself. Keeps the last error, but drops a suspension rule's words. Values: $1 author if the
+ * layout has updated_by, then the suspension in milliseconds, then the ids.
  */
 function changeTexts(
   names: Names,

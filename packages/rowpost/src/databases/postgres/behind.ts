@@ -47,13 +47,13 @@ export function behindStatements(names: Names): Pick<HousekeepingStatements, "se
 
 /**
  * Locks the lease rows (key share), then free heads still in place, then free followers. A settle
- * of the head has either committed (the head is finished), holds it (the head is skipped here), or
- * waits for us and then finds the followers. A plain read could miss a settle about to commit, and
- * the followers would wait for no head. If we die right after it, the settle of the head brings
- * them back.
+ * of the head has either committed (the head is finished), holds it (the head is skipped), or waits
+ * for us and then finds the followers. A plain read could miss a settle about to commit, and the
+ * followers would wait for no head. If we die right after it, the settle of the head brings them
+ * back.
  *
- * `free` returns all columns that the change needs. Joined again, the planner compared each
- * follower with each (500 rows: 330 ms, now 26, on a busy machine).
+ * `free` returns all needed columns. Joined again, the planner compared each follower with each
+ * (500 rows: 330 ms, now 26, on a busy machine).
  */
 function setBehindText(names: Names): string {
   const { id, state, orderingKey, nextRetryAt } = names.column;
@@ -76,9 +76,8 @@ WHERE m.${id} = free.id AND m.${state} = ${names.state("pending")} AND ${names.t
 
 /**
  * Locks the rows it changes and skips locked ones. Not fenced: each settle or move of a head brings
- * its followers back, and doing so twice changes nothing. One walk per head, within the limit. A
- * range of one millisecond, because with an equality the planner drops next_retry_at from the order
- * and may walk the primary key.
+ * its followers back, and doing so twice changes nothing. One walk per head. A range of one
+ * millisecond, because with an equality the planner may walk the primary key.
  */
 function bringBackText(names: Names): string {
   const { id, state, nextRetryAt } = names.column;

@@ -66,15 +66,15 @@ export function claimStatements(
 }
 
 /**
- * Locks the lease rows (key share), then the message rows in the given order. No other relay can
- * claim them, because the shards are ours; a person's change shows in state and lock_version, which
- * are checked again after waiting for that lock. If we die right after it, the rows stay `sending`,
- * and the next owner of the shard returns them to pending.
+ * Locks the lease rows (key share), then the message rows in the given order. The shards are ours,
+ * so no other relay can claim them; a person's change shows in state and lock_version, checked
+ * again after a lock wait. If we die right after it, the rows stay `sending`, and the next owner of
+ * the shard returns them to pending.
  *
- * `skipLocked` locks the free rows in a CTE after the lease rows and claims only those.
+ * `skipLocked` claims only rows that a CTE could lock, after the lease rows.
  *
- * Writes fixed-size columns only. HOT updates are impossible, since `state` must be in the
- * predicates of the partial indexes; otherwise the scan would walk everything ever sent.
+ * Writes fixed-size columns only. HOT updates are impossible, since the partial indexes need
+ * `state` in their predicates.
  */
 function claimText(names: Names, skipLocked: boolean): string {
   const { id, state, deliveryCount, nextRetryAt } = names.column;
@@ -94,9 +94,9 @@ WHERE m.${id} = claimed.id AND fence.shard = claimed.shard${skipLocked ? ` AND m
 }
 
 /**
- * Reads back a claim whose answer was lost or whose count differed. Locks the lease rows like the
- * claim, so a takeover is either seen here or comes later. It does not wait for a claim still
- * running on the old connection and reports only committed rows (rule: watched-sending).
+ * Reads back a claim whose answer was lost or whose count differed. Locks the lease rows, so a
+ * takeover is either seen here or comes later. Does not wait for a claim still running on the old
+ * connection, and reports only committed rows (rule: watched-sending).
  */
 function verifyText(names: Names): string {
   const { id, state } = names.column;
@@ -109,9 +109,9 @@ WHERE m.${state} = ${names.state("sending")} AND ${names.tokenMatches("claimed")
 }
 
 /**
- * The claim without a mark: the lease rows list the ids in flight (rule: listed-in-flight). It
- * writes the lease row itself, so owner and epoch are checked under its lock, also after waiting
- * for a takeover. If we die right after it, the next owner counts a delivery for the listed ids.
+ * The claim without a mark: the lease rows list the ids in flight (rule: listed-in-flight). Owner
+ * and epoch are checked under the lease row's lock, also after waiting for a takeover. If we die
+ * right after it, the next owner counts a delivery for the listed ids.
  */
 function listInFlightText(names: Names): string {
   return `UPDATE ${names.shardTable} lease

@@ -15,11 +15,11 @@ export function confirmStatements(names: Names): ConfirmStatements {
     ...unknownStatements(names),
 
     /*
-     * Locks the rows in id order, like every statement that locks several. A row changed while this
-     * waited has a new place and stays as it is; the count shows it, and lockIdentities finds it.
-     * By places and from arrays, 500 rows reach 0.92 of the rate of a bare UPDATE; by ids and from
-     * JSON 0.83 (PostgreSQL 15). Not for a user's own table: with partitions several rows share a
-     * place. If we die right after it, the transaction rolls back, and the consumer confirms again.
+     * Locks the rows in id order, like all statements. A row changed during the wait has a new
+     * place and stays; the count shows it, and lockIdentities finds it. By places and from arrays,
+     * 500 rows reach 0.92 of the rate of a bare UPDATE; by ids and from JSON 0.83 (PostgreSQL 15).
+     * Not for a user's own table, where partitions may share places. If we die right after it, the
+     * transaction rolls back, and the consumer confirms again.
      */
     confirmIdentities: names.layout.name === "default" ? confirmByPlace(names) : undefined,
   };
@@ -91,8 +91,8 @@ FROM ${wanted}
 WHERE ${same} AND ${open}`,
 
     /*
-     * Writes a new row version, so that a parallel confirmation by another consumer with an older
-     * snapshot fails instead of counting without this one.
+     * A new row version, so that a parallel confirmation with an older snapshot fails instead of
+     * missing this one.
      */
     touchRows: `UPDATE ${table} m
 SET ${changed(names).slice(2)}

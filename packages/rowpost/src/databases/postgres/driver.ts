@@ -1,6 +1,6 @@
 /**
- * Port for the pg package. Structural types keep driver types out of signatures. The package is
- * loaded at the first connection, or never if the user passes a pool.
+ * Port for the pg package, with structural types. The package is loaded at the first connection, or
+ * never if the user passes a pool.
  */
 import { onAbort } from "../../runtime/abort.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
@@ -85,8 +85,8 @@ export interface PostgresOptions {
   /**
    * Keeps the statements of `outbox.enqueue` prepared on each connection of pg or postgres.js: a
    * third less time for a transaction with one message. Default false, because a pooler in
-   * transaction mode may not support prepared statements (PgBouncer before 1.21, or with
-   * max_prepared_statements = 0).
+   * transaction mode may not support it (PgBouncer before 1.21, or with max_prepared_statements =
+   * 0).
    */
   readonly prepare?: boolean | undefined;
 }
@@ -96,7 +96,7 @@ export interface Driver {
   readonly label: string;
   /**
    * Connects a client of rowpost's own, never one of the user's pool. The caller ends it; the
-   * signal cuts it at any time, even while connecting.
+   * signal cuts it, even while connecting.
    */
   connect(purpose: string, signal?: AbortSignal): Promise<PgClient>;
   /** The user's pool, or one created at the first call. */
@@ -113,8 +113,8 @@ const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
 /** The system's default is two hours. */
 const KEEPALIVE_DELAY_MS = 10_000;
 /**
- * For our own pool. When a server vanishes, a COMMIT waits for 15 minutes while the system
- * retransmits; keepalive does not detect that.
+ * For our own pool. When a server vanishes, a COMMIT waits 15 minutes for retransmissions, which
+ * keepalive does not detect.
  */
 const DEFAULT_QUERY_TIMEOUT_MS = 60_000;
 

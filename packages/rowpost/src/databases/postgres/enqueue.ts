@@ -48,8 +48,8 @@ export function isMarked(mark: string): string {
 }
 
 /**
- * Always true. Adds the mark in this parameter to the transaction, beside those of at least the
- * last 300 calls, because several can run in it at once.
+ * Always true. Adds the mark to the transaction, beside those of at least the last 300 calls, which
+ * may run in parallel.
  */
 export function leaveMark(mark: string): string {
   return `${withMark(`${mark}::text`)} <> ''`;
@@ -80,8 +80,7 @@ function identity({ column }: Names, row = ""): string {
 }
 
 /**
- * Omits nulls, since an absent name reads as NULL. Nesting a JSON body as a value instead of text
- * gained nothing: joining the parts costs as much as escaping.
+ * Omits nulls, since an absent name reads as NULL. Nesting a JSON body as a value gained nothing.
  */
 function insertedRow({ layout }: Names, message: EncodedMessage): Readonly<Record<string, unknown>> {
   const { type, key, topic, createdBy } = message;
@@ -117,16 +116,15 @@ function hashOf(text: string): number {
 
 /**
  * Rings for relays of other processes, once per transaction, delivered at its commit. Commits that
- * notify run one by one in the whole database cluster, each waiting for the disk: 570 transactions
- * a second on 8 connections instead of 1,850. So of parallel enqueuing transactions only the one
- * that gets an advisory lock notifies (1,740 a second). The relay finds the other messages with the
- * polls that follow a ring.
+ * notify run one by one in the whole database cluster: 570 transactions a second on 8 connections
+ * instead of 1,850. So of parallel enqueuing transactions only the one with an advisory lock
+ * notifies (1,740 a second); the polls that follow a ring find the other messages.
  *
- * The lock's key is the 50 ms in which the transaction began, so a transaction open for minutes
- * silences only those that began with it, and holds one lock. With keys by statement time, a job of
- * 11 minutes held 12,632 locks and filled the server's lock table. Later calls of the transaction
- * get the lock and notify again, which the server drops as duplicates; after a rollback to a
- * savepoint, which undoes both, they take effect anew.
+ * The lock's key is the 50 ms in which the transaction began, so an open transaction silences only
+ * those that began with it, and holds one lock. With keys by statement time, a job of 11 minutes
+ * held 12,632 locks and filled the server's lock table. Later calls notify again, which the server
+ * drops as duplicates; after a rollback to a savepoint, which undoes lock and notification, they
+ * take effect anew.
  */
 export function ringOn(channel: string, payload = "''"): string {
   const window = "((date_part('epoch', transaction_timestamp()) * 20)::bigint % 2147483647)::integer";
@@ -142,20 +140,19 @@ const BODIES: Readonly<Record<TableLayout["bodyType"], string>> = {
 };
 
 /**
- * One statement text for any number of messages: it can be prepared, and bodies need no escaping.
- * Measured with 100 messages of 400 bytes, not prepared: this 2.5 us of client CPU a row, 1.1 ms in
- * all; multi-row VALUES 2.5 us and 1.4 ms (the text is parsed anew for every size); unnest of text
- * arrays 6 to 8 us and 1.5 ms. One message takes 0.16 ms, against 0.15 for plain VALUES.
+ * One text for any number of messages can be prepared, and bodies need no escaping. With 100
+ * messages of 400 bytes, not prepared: this 2.5 us of client CPU a row, 1.1 ms in all; multi-row
+ * VALUES 2.5 us and 1.4 ms (parsed anew for every size); unnest of text arrays 6 to 8 us and 1.5
+ * ms. One message takes 0.16 ms, plain VALUES 0.15.
  *
- * `$1::text::json`, because postgres.js would convert text for `$1::json` to JSON again. Ids follow
- * the array order, since the function scan feeds the identity column in that order. A duplicate is
- * left out, the transaction stays usable, and the caller sees it by its absence. Waits only for
- * another transaction that inserts the same identity. If the transaction does not commit, nothing
- * was written.
+ * `$1::text::json`, because postgres.js converts a `$1::json` text to JSON again. Ids follow the
+ * array order, in which the function scan feeds the identity column. A duplicate is left out of the
+ * result, and the transaction stays usable. Waits only for another transaction that inserts the
+ * same identity. Without a commit nothing was written.
  *
  * $2 is the mark of the call. With $3 the transaction must already have it, or nothing is inserted:
- * the INSERT of a call without await may arrive after the ROLLBACK. Without $3 this is the first
- * statement of the call and leaves the mark. A sub-query runs this once, before the first row.
+ * without an await, the INSERT may arrive after the ROLLBACK. Without $3 this is the call's first
+ * statement and leaves the mark. A sub-query runs this once, before the first row.
  */
 function insertText(names: Names): string {
   const { column, table, layout } = names;

@@ -36,9 +36,9 @@ const CONFLICT: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
 const READ_ONLY = "25006";
 
 /**
- * The server is shutting down, full, or refuses writes: shutdown, crash of another backend,
- * starting up, too many connections, idle time-outs, read-only after a fail-over. 57014: canceled
- * or ran into statement_timeout.
+ * The server is going away, full, or refuses writes: shutdown, crash of another backend, starting
+ * up, too many connections, idle time-outs, read-only after a fail-over. 57014: canceled or ran
+ * into statement_timeout.
  */
 const AWAY: ReadonlySet<string> = new Set([
   "57P01",
@@ -68,8 +68,8 @@ export function isAway(error: unknown): boolean {
 }
 
 /**
- * A prepared statement failed before it ran: ALTER TABLE changed the type of a returned column
- * (0A000), or DISCARD, DEALLOCATE or a pooler removed it (26000).
+ * A prepared statement failed before it ran: ALTER TABLE changed a returned column's type (0A000),
+ * or DISCARD, DEALLOCATE or a pooler removed it (26000).
  */
 export function isOutdatedPlan(error: unknown): boolean {
   const code = errorCode(error);

@@ -7,8 +7,8 @@ import type { MessageTable, TableWords, Way } from "../sql/cold-table.ts";
 import { whereOf } from "../sql/insight/find.ts";
 
 /**
- * Rows without a time and with one are in different partial indexes, `sending` rows in one. In the
- * default table, those without a time are indexed by state in id order.
+ * Rows without a time and with one are in different partial indexes, `sending` rows in one. The
+ * default table indexes those without a time by state in id order.
  */
 export function waysTo({ column, layout, state: literal }: MessageTable, state: MessageState): readonly Way[] {
   const is = part`${column("state")} = ${literal(state)}`;
@@ -40,8 +40,8 @@ SELECT m.* FROM found AS m ORDER BY m.id ${order}${atOrder} LIMIT ${limit}`;
     return part`SELECT ${fields} ${from}${whereOf(conditions)}
 ORDER BY ${column("id")} ${order}${atOrder} LIMIT ${limit}`;
   }
-  // MATERIALIZED, because the planner does not know how rare a state is and would walk the table in
-  // id order. Finds the ids first, in an index that includes the states.
+  // MATERIALIZED, because the planner does not know how rare a state is and would walk the table by
+  // id. Finds ids first, in an index with the states.
   const found = states
     .flatMap((each) => table.waysTo(each))
     .map(({ inIdOrder, where: way }): Sql => {

@@ -49,9 +49,8 @@ LIMIT $1::bigint`;
   const listSome = list(` AND ${names.shard} = ANY ($2::integer[])`);
   const strays = tokenSource("stray");
   /*
-   * Fenced, and only for the same claim seen twice (rule: watched-sending): a row settled or
-   * claimed since has another token. Locks the lease rows, then the free message rows; a row that a
-   * user holds is left for the next sweep.
+   * Fenced, and only for the same claim seen twice (rule: watched-sending): later changes move the
+   * token. Locks the lease rows, then the free message rows; others are left for the next sweep.
    */
   const recover = `${fenceClause(names)}, free AS MATERIALIZED (
   SELECT m.${id} FROM ${strays} JOIN fence ON fence.shard = stray.shard JOIN ${names.table} m ON m.${id} = stray.id
@@ -65,7 +64,7 @@ WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${id} = free.${id}
   const bounded = (which: string, limit = "$1"): string =>
     `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT ${limit}::bigint)`;
   // Newest failed rows first: behind 10,000 old ones, those of another topic would be missed. Only
-  // the default table has an index in id order; others would be walked whole.
+  // the default table has an index in id order.
   const newest = names.layout.name === "default" ? ` ORDER BY m.${id} DESC` : "";
   const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
 FROM (
@@ -110,8 +109,8 @@ WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${id} = ANY ($
     unknownState(names),
     `'UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand'`,
   );
-  // Includes the id, because planning casts a constant to the column: in a shorter column than the
-  // layout says, this would fail without any such row.
+  // Includes the id, because planning casts a constant to the column, which fails if the column is
+  // shorter than the layout says.
   const unreached = `${id} < 1 AND ${state} = ${names.state("pending")}`;
   const list = [unknownState(names), unreached]
     .map(
@@ -148,10 +147,10 @@ LIMIT $1::bigint`;
   const applyUnlocked = applyTexts(names, true);
   const delayed = deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) = 0` : `m.${deliverAt} > ${NOW}`;
   /*
-   * The i-th row by id comes due i * step from now. Takes only rows that wait longer than the whole
-   * ramp, so a second call continues where the first ended; never delayed rows (rule:
-   * delay-is-not-retry) or rows set behind. For failed rows the slow retry comes due. Locks the
-   * rows; skips one that was claimed meanwhile.
+   * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
+   * so a second call continues where the first ended; never delayed rows (rule: delay-is-not-retry)
+   * or rows set behind. For failed rows the slow retry comes due. Locks the rows; skips one claimed
+   * meanwhile.
    */
   const reset = `UPDATE ${names.table} m
 SET ${nextRetryAt} = ${after("ramp.place * $3::bigint")}${names.changed}
@@ -218,8 +217,8 @@ WHERE m.${id} = ramp.id`;
  * Locks the rows in id order. A person or consumer who changed a row since it was listed has moved
  * its token, and wins. If we die right after it, every row is either as decided or still due.
  *
- * `skipLocked` locks free rows in a CTE and changes only those. A row that a user holds is still
- * due and comes again.
+ * `skipLocked` locks free rows in a CTE and changes only those; the others are still due and come
+ * again.
  */
 function applyTexts(names: Names, skipLocked: boolean): Readonly<Record<TimedDecision["transition"], string>> {
   const { id, state } = names.column;
@@ -239,9 +238,9 @@ WHERE m.${id} = decided.id${skipLocked ? ` AND m.${id} = free.${id}` : ""} AND m
 }
 
 /**
- * They lock the lease rows (key share), then the free message rows; a row that a user holds is met
- * again. No other relay may claim them, and a person's change since the scan shows in the token. If
- * we die right after it, each row is either as it was or as decided.
+ * They lock the lease rows (key share), then the free message rows; others are met again. No other
+ * relay may claim them, and a person's change shows in the token. If we die right after it, each
+ * row is either as it was or as decided.
  */
 function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
   const { id, state, failReason, nextRetryAt } = names.column;
@@ -296,9 +295,9 @@ WHERE ${own} AND ${pending}`;
 }
 
 /**
- * The rows stay locked until the transaction ends, so exactly the copied rows are deleted (rule:
- * checked-move). ARRAY(…) instead of IN (…): a generic plan takes an unknown LIMIT for a tenth of
- * the table and joins by walking all of it.
+ * The rows stay locked, so exactly the copied rows are deleted (rule: checked-move). ARRAY(…)
+ * instead of IN (…): a generic plan takes an unknown LIMIT for a tenth of the table and walks all
+ * of it.
  */
 function removalStatements(names: Names): ReturnType<typeof removalCalls> {
   const { archive, table } = names;

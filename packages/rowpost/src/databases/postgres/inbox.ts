@@ -37,10 +37,10 @@ RETURNING 1 AS recorded`;
 
     /**
      * Waits up to lock_timeout for another transaction that inserts the same identity. If that one
-     * commits, this inserts nothing and the transaction stays usable, except under REPEATABLE READ,
-     * where it fails with 40001 because it cannot see that row. If it rolls back, this inserts.
-     * Plain values, which every driver and ORM can bind. If we die right after it, the row does not
-     * exist. Mark and check as in the INSERT of enqueue.
+     * commits, this inserts nothing and the transaction stays usable (under REPEATABLE READ it
+     * fails with 40001); if it rolls back, this inserts. Plain values, which every driver and ORM
+     * can bind. If we die right after it, the row does not exist. Mark and check as in the INSERT
+     * of enqueue.
      */
     record: (row, { asked, isOwn, mark }) => {
       const { attempt, consumer, handledBy, key, messageId, topic, type } = row;
@@ -61,9 +61,9 @@ FROM ${table} WHERE consumer = $1 AND message_type = $2 AND message_key = $3${
     }),
 
     /**
-     * Locks and deletes the oldest rows, skipping those of a parallel call. Uses their places,
-     * which cannot change under the lock; by identity the planner would hash 500 rows and read the
-     * whole table. If we die right after it, either all of them are gone or none.
+     * Locks and deletes the oldest rows, skipping those of a parallel call. By place, which cannot
+     * change under the lock; by identity the planner would read the whole table. If we die right
+     * after it, either all of them are gone or none.
      */
     forgetHandlings: ({ olderThanMs, limit }) => ({
       name: "forgetHandlings",

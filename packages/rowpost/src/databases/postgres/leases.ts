@@ -12,8 +12,8 @@ type ShardStatements = Pick<LeaseStatements, "ensureShards" | "renew" | "readLea
 
 function shardStatements(names: Names): ShardStatements {
   const { shardTable, leaseKey } = names;
-  // Two parallel inserts meet at the primary key, and the second keeps the existing rows. If we die
-  // right after it, nothing is lost.
+  // Parallel inserts meet at the primary key, and existing rows stay. If we die right after it,
+  // nothing is lost.
   const ensureShards = `INSERT INTO ${shardTable} (table_name, shard)
 SELECT ${leaseKey}, shard FROM generate_series(0, ${SHARDS - 1}) AS missing (shard)
 ON CONFLICT (table_name, shard) DO NOTHING`;
@@ -61,9 +61,9 @@ function takeoverStatements(names: Names): TakeoverStatements {
   const { shardTable, leaseKey, table, column } = names;
   const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
   /*
-   * Locks the lease rows in shard order, so that two takers cannot deadlock, and waits for running
-   * fenced statements (see fenceClause). The second taker sees another epoch and takes nothing.
-   * Compares lease_until as the observed text, to prove that it was not renewed (rule: hand-over).
+   * Locks the lease rows in shard order, so takers cannot deadlock, and waits for running fenced
+   * statements (see fenceClause). The second taker finds another epoch and takes nothing. Compares
+   * lease_until as observed, to prove that it was not renewed (rule: hand-over).
    */
   const take = `WITH free AS MATERIALIZED (
   SELECT lease.shard
@@ -80,9 +80,9 @@ FROM free
 WHERE lease.table_name = ${leaseKey} AND lease.shard = free.shard`;
   /*
    * A separate statement, because it needs a snapshot after the takeover's lock: in one statement
-   * it saw 0 of 3 rows (rule: takeover-fence). Locks the free `sending` rows. Waiting for a row
-   * that a user holds would fail the takeover at every heartbeat; such a row is left to the sweep
-   * of rule: watched-sending. If we die before the commit, the shards stay free.
+   * it saw 0 of 3 rows (rule: takeover-fence). Locks the free `sending` rows; waiting for a user's
+   * lock would fail the takeover at every heartbeat, so the sweep finds such a row (rule:
+   * watched-sending). If we die before the commit, the shards stay free.
    */
   const recoverShards = `UPDATE ${table} m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
@@ -94,10 +94,10 @@ WHERE m.${id} = ANY (ARRAY(SELECT m.${id} FROM ${table} m
       ? `${retryCount} = m.${retryCount}`
       : `${deliveryCount} = COALESCE(m.${deliveryCount}, 0) + 1`;
   /*
-   * Locks the listed rows that are free; the lists are ours with the lease rows. A row that a user
-   * holds is skipped and this delivery of it is not counted, because our first batch replaces the
-   * list (rule: listed-in-flight). That is safe: a late settle of the old owner fails at the epoch,
-   * and the crash limit (rule: crash-counting) is reached one crash later.
+   * Locks the free listed rows; the lease rows are ours already. Skips a row that a user holds,
+   * without counting this delivery, because our first batch replaces the list (rule:
+   * listed-in-flight). That is safe: a late settle of the old owner fails at the epoch, and the
+   * crash limit (rule: crash-counting) is reached one crash later.
    */
   const recoverListed = `UPDATE ${table} m
 SET ${counted}${names.changed}
@@ -128,7 +128,7 @@ function observedParams(observed: readonly ShardLease[]): readonly string[] {
 
 /**
  * Running relays and suspension rules. Each writing statement locks the registry rows it writes
- * (its own, or those of dead instances) until it ends; no other statement writes them.
+ * (its own or dead instances') until it ends; no other statement writes them.
  */
 function registryStatements(names: Names): ReturnType<typeof registryCalls> {
   const { isLeaseKey, leaseKey, relayTable, shardTable, suspensionTable, tableKey } = names;
@@ -141,8 +141,8 @@ FROM ${relayTable} WHERE ${isLeaseKey} ORDER BY table_name, owner`;
 FROM ${shardTable} WHERE ${isLeaseKey} ORDER BY table_name, shard`;
   const remove = `DELETE FROM ${relayTable} WHERE table_name = ${leaseKey} AND owner = $1`;
   const forget = `DELETE FROM ${relayTable} WHERE ${isLeaseKey} AND seen_at < ${NOW} - interval '1 day'`;
-  // Both bounds: after the server's clock was set back, a dead instance would otherwise count as
-  // alive until the clock catches up (rule: hand-over).
+  // Both bounds: after the clock was set back, a dead instance would otherwise count as alive until
+  // the clock catches up (rule: hand-over).
   const timeout = "$1::bigint * interval '1 millisecond'";
   const instances = `SELECT owner, label, CASE WHEN seen_at BETWEEN ${NOW} - ${timeout} AND ${NOW} + ${timeout} THEN 1 ELSE 0 END AS alive
 FROM ${relayTable} WHERE table_name = ${leaseKey} ORDER BY owner`;

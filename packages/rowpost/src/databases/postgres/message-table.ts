@@ -18,10 +18,10 @@ export const TYPES: ColumnTypes = {
 /**
  * CACHE 1: with a cache, ids of one key could go backwards between connections (rule: key-order).
  *
- * fillfactor 50, because each message is written three times and new versions should stay in their
- * page. Measured with 50,000 messages of 380 bytes enqueued, claimed and sent: server CPU 21 to 24
- * us a message, WAL 995 bytes, 71 MB in the end; with fillfactor 70: 27 us, 1,373 bytes, 84 MB;
- * with 100: 25 us, 1,916 bytes, 93 MB.
+ * fillfactor 50 keeps new versions in their page, since each message is written three times. 50,000
+ * messages of 380 bytes enqueued, claimed and sent: server CPU 21 to 24 us a message, WAL 995
+ * bytes, 71 MB in the end; with fillfactor 70: 27 us, 1,373 bytes, 84 MB; with 100: 25 us, 1,916
+ * bytes, 93 MB.
  */
 export function messageTable(names: Names): string {
   const { id, messageType, messageKey } = names.column;
@@ -33,13 +33,11 @@ export function messageTable(names: Names): string {
 }
 
 /**
- * One partial index per walk of the statements, in its order and with its rows only, so a million
- * finished rows cost the scan nothing. `_unknown` is empty in a healthy table and costs one
- * comparison per write.
+ * One partial index per walk, in its order and with its rows only, so a million finished rows cost
+ * the scan nothing. `_unknown` is empty in a healthy table and costs one comparison per write.
  *
- * `_topic` serves people's searches by topic. Indexing the topic of every row, with three writes
- * per message, cost 5 of 27 us of server CPU a message. Other lists by topic walk the primary key
- * from the newest row.
+ * `_topic` serves people's searches. Indexing the topic of every row cost 5 of 27 us of server CPU
+ * a message. Other lists by topic walk the primary key from the newest row.
  */
 export function messageIndexes(names: Names): readonly string[] {
   const { id, state, nextRetryAt, orderingKey, topic } = names.column;
@@ -67,7 +65,7 @@ export function messageIndexes(names: Names): readonly string[] {
 }
 
 /**
- * One index for rows with and without a time; see scanTopics. A claim and a settle of 500 rows,
+ * One index for rows with and without a time; see scanTopics. Claim and settle of 500 rows,
  * medians, batches side by side: 17.4 ms with it, 17.5 and 18.0 without.
  */
 export function topicIndex(names: Names, create: string): string {
@@ -106,9 +104,8 @@ export function comments(names: Names): readonly string[] {
 }
 
 /**
- * Start value that a lost row is unlikely to have had: after a fail-over that lost commits, a new
- * message can get the id of a lost one, and a late outcome of the lost one must not match (rule:
- * one-server). Changes no row.
+ * Start value that a lost row is unlikely to have had: after a fail-over that lost commits, ids
+ * recur, and a late outcome of a lost message must not match (rule: one-server). Changes no row.
  */
 export function versionStart(names: Names): readonly string[] {
   return names.layout.name === "default" ? [startVersions(names)] : [];

@@ -9,7 +9,7 @@ import { createSqlNames, literal, type SqlNames } from "../sql/sql-names.ts";
 
 /**
  * The database's clock. STABLE, so an index can be searched with it, and unlike now() not fixed at
- * the start of the transaction.
+ * the transaction's start.
  */
 export const NOW = "statement_timestamp()";
 
@@ -18,9 +18,9 @@ export const SHARDS = 16;
 
 export interface Names extends SqlNames {
   /**
-   * Writes an instant from a user's session into this column. A user's own table may use
-   * `timestamp`, which takes the session's wall clock. Passed as text, the column's type parses it
-   * and ignores the zone, so both types store UTC. Costs 3 us a value.
+   * An instant written in a user's session. A user's own table may use `timestamp`, which takes the
+   * session's wall clock; passed as text, the column's type ignores the zone, so both types store
+   * UTC. Costs 3 us a value.
    */
   written(column: keyof LayoutColumns, instant: string): string;
   /**
@@ -70,8 +70,8 @@ export function after(ms: string): string {
 
 /**
  * Condition that row `m` (or `row`) is pending, worded so that only the index on waiting rows by
- * topic matches. With `state = …` and statistics from a time of few waiting rows, the planner may
- * take the index over all topics and walk a million rows of one topic to find another's.
+ * topic matches. With `state = …` and stale statistics the planner may walk a million waiting rows
+ * of one topic to find another's.
  */
 export function isWaiting(names: Names, row = "m."): string {
   const { column, layout } = names;
@@ -102,9 +102,8 @@ export function msBetween(from: string, to: string): string {
 
 /**
  * Whole milliseconds since an instant of a row, 0 for the future. Another program may write an
- * infinite instant, which neither interval nor bigint can hold; subtracting instants, one such row
- * failed the statement for all rows. float8 keeps infinity, which is then capped at a safe
- * JavaScript number.
+ * infinite instant, which neither interval nor bigint can hold: subtracting instants, one such row
+ * failed the statement for all. float8 keeps infinity, which is capped at a safe JavaScript number.
  */
 export function msSince(instant: string): string {
   const ms = `(date_part('epoch', ${NOW}) - date_part('epoch', ${instant})) * 1000`;
@@ -117,13 +116,12 @@ export function numberArray(values: readonly (string | number | null)[]): string
 }
 
 /**
- * Texts as an array parameter. Measured for 500 rows of five columns: these arrays 0.30 us of
- * client CPU a row, the driver's own serializer 0.55, multi-row VALUES 0.60, one JSON text 0.33; on
- * the server 0.53, 0.53, 0.50 and 0.93.
+ * Texts as an array parameter. For 500 rows of five columns: these arrays 0.30 us of client CPU a
+ * row, the driver's own serializer 0.55, multi-row VALUES 0.60, one JSON text 0.33; on the server
+ * 0.53, 0.53, 0.50 and 0.93.
  *
- * If only quotes and backslashes need escaping, JSON and array literals are the same inside the
- * brackets, and one call writes them all: 0.66 us for a body of 400 characters, against 3.7 one by
- * one.
+ * If only quotes and backslashes need escaping, one JSON call writes the array: 0.66 us for a body
+ * of 400 characters, against 3.7 one by one.
  */
 export function textArray(values: readonly (string | null)[]): string {
   if (!values.some((value) => value !== null && ESCAPED_BY_JSON_ALONE.test(value))) {
@@ -136,17 +134,17 @@ export function textArray(values: readonly (string | null)[]): string {
 const ESCAPED_BY_JSON_ALONE = /[^\x20-\ud7ff\ue000-\uffff]/;
 
 /**
- * `WITH fence AS …`: this owner's shards at these epochs, with their lease rows locked until the
- * statement commits (rule: takeover-fence). Takes the parameters $1 owner, $2 shards, $3 epochs.
+ * `WITH fence AS …`: this owner's shards at these epochs, their lease rows locked until the commit
+ * (rule: takeover-fence). Parameters: $1 owner, $2 shards, $3 epochs.
  *
- * A takeover cannot slip in. It locks the lease row FOR UPDATE and waits for us, as does any UPDATE
- * of `epoch`, a primary key column. If it came first, our lock waits, checks the row again and
- * drops it, so the join with `fence` changes nothing. MATERIALIZED and read before any message row:
- * a row leaves the join only after its lease row is locked.
+ * A takeover locks the lease row FOR UPDATE and waits for us, as does any UPDATE of `epoch`, a
+ * primary key column. If it came first, our lock waits and then drops the row, so the join with
+ * `fence` changes nothing. MATERIALIZED and read before any message row, so lease rows are locked
+ * first.
  *
  * FOR KEY SHARE does not conflict with a renewal, which changes only lease_until. With FOR SHARE,
- * overlapping claims and settles keep the row locked without a gap, and a renewal waits without
- * bound: 15 to 430 ms with three busy sessions, against 1 to 2 ms.
+ * overlapping claims and settles make a renewal wait without bound: 15 to 430 ms with three busy
+ * sessions, against 1 to 2 ms.
  */
 export function fenceClause(names: Names): string {
   return `WITH fence AS MATERIALIZED (

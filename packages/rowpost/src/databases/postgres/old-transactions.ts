@@ -7,8 +7,8 @@ const HELD_UNSEEN = 1_000_000;
 
 /**
  * Reads statistics in memory without a lock. Transactions without a snapshot or writes hold nothing
- * back. Age and state are NULL for other roles' processes without pg_read_all_stats, and a standby
- * has none: those are judged by how many transactions they are behind.
+ * back. Without pg_read_all_stats other roles' age and state are NULL, as are a standby's; those
+ * are judged by how many transactions they are behind.
  */
 export function oldTransactions({ heldTransactions, olderThanMs }: OldTransactionsRequest): Statement {
   return {

@@ -1,16 +1,15 @@
 /**
  * A pooler in transaction mode (PgBouncer and others) runs each transaction on any free server
- * connection. Our sessions would lose settings, prepared statements and locks there and leave them
- * on the application's connections.
+ * connection. Our sessions would lose settings, prepared statements and locks, or leave them to the
+ * application.
  */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type Driver, end, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 
 /**
- * Limit of looks at a pooler. It hands out the last returned connection first, so the first look
- * usually decides, unless another client is faster. Beside six busy clients of PgBouncer 1.18,
- * 4,800 sessions took 0 to 8 further looks, and three of them 14 or 17. Once all looks have passed,
- * this driver does not check again.
+ * Looks at a pooler at most. It hands out the last returned connection first, so the first look
+ * usually decides. Beside six busy clients of PgBouncer 1.18, 4,800 sessions took 0 to 8 further
+ * looks, and three of them 14 or 17. After all looks have passed, this driver does not check again.
  */
 const LOOKS = 100;
 
@@ -19,8 +18,8 @@ const keepingSessions = new WeakSet<Driver>();
 
 /**
  * Throws `ConfigurationError` if this client's statements may reach different server connections.
- * Changes nothing on the server, so it runs before the first SET. Takes one round trip without a
- * pooler: the process ids of greeting and SQL are equal.
+ * Changes nothing on the server, so it runs before the first SET. One round trip without a pooler:
+ * greeting and SQL name the same process id.
  */
 export async function refuseSplitSession(
   driver: Driver,
@@ -35,8 +34,8 @@ export async function refuseSplitSession(
   const other = await driver.connect("watch", signal);
   try {
     for (let look = 0; look < LOOKS; look += 1) {
-      // This transaction keeps its server connection. In transaction mode it is the one our client just
-      // used; if another client took that one, ours now gets a different one.
+      // This transaction keeps its server connection: in transaction mode the one our client just used,
+      // or else ours now gets a different one.
       await answer(other, { text: "BEGIN" });
       if ((await backendOf(other)) === ours || (await backendOf(client)) !== ours) throw splitSession(driver);
       await answer(other, { text: "ROLLBACK" });

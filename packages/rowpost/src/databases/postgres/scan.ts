@@ -72,7 +72,7 @@ interface BodyWords {
 
 /**
  * The length is read without the value, even for TOAST: a scan of 500 rows of 400 or 4,000 bytes is
- * as fast as without it.
+ * no slower.
  */
 function scannedColumns(names: Names, { bodyLimit, shards }: BodyWords, due: string): string {
   const column = names.column;
@@ -90,11 +90,10 @@ function scannedColumns(names: Names, { bodyLimit, shards }: BodyWords, due: str
 }
 
 /**
- * Two walks, each along a partial index in the order of its ORDER BY, so each ends after LIMIT rows
- * whatever else is in the table: waiting rows by id, and due rows by time. A row of a shard that is
- * not requested counts toward the LIMIT and comes back without its body (rule: bounded-scan), so
- * the sweep knows how far the walk went. A program that inserts with plain SQL may set only
- * deliver_at; such a row is left out until it is due.
+ * Two walks, waiting rows by id and due rows by time, each along a partial index in its order, so
+ * each ends after LIMIT rows. A row of another shard counts toward the LIMIT and comes back without
+ * its body (rule: bounded-scan), so the sweep knows how far the walk went. A row with only
+ * deliver_at set, by plain SQL, is left out until it is due.
  */
 function scanText(names: Names, body: BodyWords): string {
   const { id, state, nextRetryAt } = names.column;
@@ -117,10 +116,10 @@ function notDelayed({ column: { deliverAt } }: Names): string {
 }
 
 /**
- * The same two walks per topic, along the partial index on waiting rows by topic. They find ids
- * only; the rows are read by id. Rows without a time are requested by (next_retry_at, id), which
- * equals their id order but keeps the planner off the primary key. Topics and limits are constants,
- * not parameters: a prepared plan for any topic would walk all due rows. Each text is planned anew.
+ * The same two walks per topic, along the partial index on waiting rows by topic. They find ids;
+ * the rows are read by id. Rows without a time are ordered by (next_retry_at, id), which keeps the
+ * planner off the primary key. Topics and limits are constants: a prepared plan for any topic would
+ * walk all due rows.
  */
 function scanTopicsText(names: Names, { bodyLimit, shards, topics }: TopicsRequest): string {
   const { id, topic, nextRetryAt } = names.column;
@@ -166,11 +165,10 @@ CROSS JOIN LATERAL (
 }
 
 /**
- * For each key, the rows that may stand before its scanned ones (rule: key-order), by the index on
- * unfinished keyed rows. The index lists the same four states as the widest form of this statement,
- * so the planner can prove that it applies. No COLLATE: a parameter takes the column's collation,
- * even a user's own, and so its index; every deterministic collation compares equal by bytes (rule:
- * exact-bytes).
+ * For each key, the rows that may stand before its scanned ones (rule: key-order). The index lists
+ * the same four states as this statement at its widest, so the planner can prove that it applies.
+ * No COLLATE: a parameter takes the column's collation, and so its index; every deterministic
+ * collation compares equal by bytes (rule: exact-bytes).
  */
 function keyQueuesText(names: Names, failedBlocks: boolean): string {
   const { id, state, orderingKey, nextRetryAt, retryCount, messageType } = names.column;

@@ -176,10 +176,9 @@ function migrations(names: Names): readonly Migration[] {
 }
 
 /**
- * `epoch` is in the primary key of the lease rows, although (table_name, shard) is unique, so that
- * any change of it, even by hand, waits for running fenced statements (see fenceClause in
- * names.ts). fillfactor leaves room for renewals, which are HOT updates because they change no
- * indexed column.
+ * `epoch` is in the primary key, although (table_name, shard) is unique, so that any change of it,
+ * even by hand, waits for running fenced statements (see fenceClause in names.ts). fillfactor
+ * leaves room for renewals, which are HOT updates.
  */
 function companionTablesOf(names: Names): readonly string[] {
   const tableName = 'table_name varchar(160) COLLATE "C" NOT NULL';
@@ -285,8 +284,8 @@ function archiveTable(names: Names): readonly string[] {
 }
 
 /**
- * After TRUNCATE … RESTART IDENTITY ids restart at 1, while the archive has rows with the same ids.
- * The old key's name is looked up: PostgreSQL cuts it for a long table name.
+ * After TRUNCATE … RESTART IDENTITY ids restart at 1, while the archive keeps the same ids. The old
+ * key's name is looked up, because PostgreSQL cuts long names.
  */
 function archiveKey({ archive, column }: Names): readonly string[] {
   return [

@@ -21,8 +21,8 @@ import { refuseSplitSession } from "./pooler.ts";
 const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
 /**
- * The server times out first, so that the outcome is known. If even that answer is missing, the
- * connection is cut this much later.
+ * The server times out first, so the outcome is known. Without its answer, the connection is cut
+ * this much later.
  */
 const ANSWER_GRACE_MS = 500;
 /**
@@ -71,15 +71,15 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
 }
 
 /**
- * Each setting is explicit, so that defaults of the server, database or role cannot change what
- * statements mean. Exception: default_transaction_read_only, with which an administrator stops
- * writers before a switchover. With row_security off the server refuses a statement on a row that a
- * policy hides, instead of never sending it unnoticed.
+ * Explicit settings keep defaults of server, database or role from changing what statements mean.
+ * Exception: default_transaction_read_only, with which an administrator stops writers before a
+ * switchover. With row_security off the server refuses a statement on rows that a policy hides,
+ * instead of never sending them.
  *
- * The planner settings suit queues: statistics may come from an empty or a full table, and a plan
- * that reads all of it for the next 500 rows stops the relay. Every hot statement has an index in
- * its order, so sequential and bitmap scans are never better; without parallel workers the branches
- * of a scan keep their order; JIT would compile statements that run for a millisecond.
+ * Statistics may come from an empty or a full table, and a plan that reads all of it for the next
+ * 500 rows stops the relay. Every hot statement has an index in its order, so sequential and bitmap
+ * scans are never better; without parallel workers the branches of a scan keep their order; JIT
+ * would compile statements that run for a millisecond.
  */
 async function prepare(client: PgClient, options: SessionOptions, timeoutMs: number): Promise<Backend> {
   const lockWaitMs = options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS;
@@ -304,8 +304,8 @@ function lostError(what: string, cause: unknown): TransactionLostError {
 
 /**
  * Terminates the backend of a session and polls until it is gone. A backend leaves pg_stat_activity
- * only after it has finished or rolled back its work, so no statement of that session can take
- * effect afterwards (rule: claim-token). A role may terminate its own backends.
+ * only after finishing or rolling back, so no statement of that session can take effect afterwards
+ * (rule: claim-token). A role may terminate its own backends.
  */
 async function proveGone(driver: Driver, backend: Backend, signal: AbortSignal | undefined): Promise<void> {
   const what = `prove that a session of ${driver.label} is dead`;

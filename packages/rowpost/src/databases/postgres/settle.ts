@@ -1,6 +1,6 @@
 /**
- * Outcomes of a batch: one statement for sent messages, one for the rest. Fenced (rule:
- * takeover-fence, see `fenceClause`) and bound to one claim (rule: claim-token).
+ * Outcomes of a batch. Fenced (rule: takeover-fence, see `fenceClause`) and bound to one claim
+ * (rule: claim-token).
  */
 import type { Outcome } from "../../relay/store.ts";
 import { inIdOrder } from "../../runtime/compare-ids.ts";
@@ -72,9 +72,9 @@ function startedAt(place: string): string {
 }
 
 /**
- * A row that a confirmation overtook into `consumed` only gets its receipt. The confirmation moved
- * its lock_version, so delivery_count identifies the claim there. Locks both kinds of rows in the
- * given order, after the lease rows. If we die right after it, nothing is missing.
+ * A row that a confirmation overtook into `consumed` only gets its receipt; its lock_version has
+ * moved, so delivery_count identifies the claim. Locks the rows in the given order, after the lease
+ * rows. If we die right after it, nothing is missing.
  */
 function settleSentText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, deliveryCount, messageId } = names.column;
@@ -111,9 +111,9 @@ WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
 }
 
 /**
- * Failures and uncounted returns: pending with a time, or failed. Writes the start of the attempt
- * if there was one (retry_delta 1). Locks like the settle of sent rows. If we die right after it,
- * nothing is missing.
+ * Failures and uncounted returns: pending with a time, or failed. Writes the start of an attempt
+ * (retry_delta 1). Locks like the settle of sent rows. If we die right after it, nothing is
+ * missing.
  */
 function settleOtherText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, retryCount, deliveryCount, lastRetryAt } = names.column;

@@ -32,8 +32,8 @@ export function unknownStatements({ tableKey, unmatchedTable }: Names): UnknownS
     }),
 
     /*
-     * Locks the entries of these identities in row order, as all calls do. If we die right after
-     * it, nothing is kept, but the confirmations stand: they committed before.
+     * Locks these entries in row order, as all calls do. If we die right after it, nothing is kept,
+     * but the confirmations have committed before.
      */
     keepUnknown: (rows) => ({
       name: "keepUnknown",
@@ -46,8 +46,8 @@ DO UPDATE SET reason = EXCLUDED.reason, times = u.times + EXCLUDED.times, last_a
     }),
 
     /*
-     * Locks old entries. The age is repeated, so an entry that was reported again meanwhile is
-     * checked under the lock and stays. If we die right after it, the expired entries are gone.
+     * Locks old entries. The age is checked again under the lock, so an entry reported meanwhile
+     * stays. If we die right after it, the expired entries are gone.
      */
     forgetUnknown: ({ limit, olderThanMs }) => ({
       name: "forgetUnknown",

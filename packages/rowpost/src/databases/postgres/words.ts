@@ -19,8 +19,8 @@ export const words: Words = {
   iso: isoText,
   msSince: (instant) => `CASE WHEN ${instant} IS NOT NULL THEN ${msSince(instant)} END`,
   wallClock: (text) => `TIMESTAMP '${text}'`,
-  // A double colon is a cast. A dollar within a name starts no text. One level of nested comments is
-  // supported; deeper ones are refused.
+  // A double colon is a cast. A dollar within a name starts no text. Comments nested more than one
+  // level are refused.
   opaque:
     /[eE]'(?:[^'\\]|''|\\[\s\S])*'|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*(?:(?!\/\*|\*\/)[\s\S]|\/\*(?:(?!\/\*|\*\/)[\s\S])*\*\/)*\*\/|\$([A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$[\s\S]*?\$\1\$|::/y,
   msUntil: (instant) => msBetween(NOW, instant),
@@ -40,7 +40,7 @@ export const words: Words = {
   andRing: ` RETURNING pg_notify('${QUEUE_CHANNEL}', '') IS NULL AS rung`,
   behind: behindRow,
   // LATERAL with LIMIT looks up each row by its whole key. Before ANALYZE, PostgreSQL 18 read all
-  // partitions of a topic and all redeliveries for each row.
+  // partitions and redeliveries of a topic per row.
   lookUp: (how, table, alias, on) =>
     part`${plain(`${how} LATERAL (SELECT * FROM ${table} AS ${alias}`)} WHERE ${on} LIMIT 1${plain(`) AS ${alias} ON TRUE`)}`,
   // Before ANALYZE, a list or a join filters all rows of the type. OFFSET 0 forces one index lookup

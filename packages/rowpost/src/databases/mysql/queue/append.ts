@@ -1,7 +1,6 @@
 /**
- * Appends, in a transaction of the user's or of ours. These statements run on connections with
- * foreign settings: they do not depend on the time zone, return ids as text, and check character
- * set and sql_mode.
+ * Appends, in a transaction of the user's or of ours. Independent of the session's time zone;
+ * returns ids as text; checks character set and sql_mode.
  */
 import type { Statement } from "../../../transactions/executor.ts";
 import { isOne, type MessageCounts, parameterRows } from "../../sql/queue/append-columns.ts";
@@ -26,9 +25,9 @@ export const append: AppendStatements = {
     }),
 
   /**
-   * Locks the counter rows in partition order until the transaction ends. Transactions with later
-   * ids commit later, so a reader that saw an id has seen all before it. If we die right after it,
-   * the counters are as before.
+   * Locks the counter rows in partition order until the transaction ends: later ids commit later,
+   * so a reader that saw an id has seen all before it. If we die right after it, the counters are
+   * as before.
    */
   advance: (topic, counts) => [
     ({ asked }) => (isOne(counts) ? advanceOne(topic, ...counts[0], asked) : advanceSeveral(topic, counts, asked)),
@@ -41,15 +40,15 @@ export const append: AppendStatements = {
   ],
 
   /**
-   * The text for 100 rows repeats and becomes a prepared statement on our own pool
-   * (transactions/prepare.ts). Server CPU relative to bare INSERTs of 100 (MariaDB 10.11): 0.8
-   * times, as text 1.1 to 1.2 times, with up to 500 rows 1.4 to 1.8 times.
+   * The text for 100 rows repeats and is prepared on our own pool (transactions/prepare.ts). Server
+   * CPU relative to bare INSERTs of 100 (MariaDB 10.11): 0.8 times, as text 1.1 to 1.2 times, with
+   * up to 500 rows 1.4 to 1.8 times.
    */
   rowsOfInsert: (left) => Math.min(left, 100),
 
   /**
-   * New rows at the end of their partition; they are not read before the counter is committed. Ids
-   * are parameters, because users' handles keep one prepared statement per text.
+   * New rows at the end of their partition, not read before the counter is committed. Ids are
+   * parameters, because users' handles prepare each text.
    */
   insertMessages({ topic, month, ...given }) {
     const { columns, params, values } = parameterRows(given, {
@@ -102,8 +101,8 @@ const DELIVER_AT =
 /** Remembers appends by source id, so that a second append of the same source appends nothing. */
 export const sources: SourceStatements = {
   /**
-   * Locks these rows until the transaction ends: a parallel append of the same sources waits here
-   * and then finds them. If we die right after it, nothing is recorded. The second statement reads
+   * Locks these rows until the transaction ends: a parallel append of the same sources waits and
+   * then finds them. If we die right after it, nothing is recorded. The second statement reads
    * committed data at any isolation level.
    */
   putSources: (topic, sources) => [

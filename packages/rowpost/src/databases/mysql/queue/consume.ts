@@ -36,8 +36,8 @@ export const consume: ConsumeStatements = {
   }),
 
   /**
-   * Locks the partition's row until the transaction ends. A takeover or rewind comes before it, and
-   * then this matches nothing, or after it. If we die right after it, nothing has moved.
+   * Locks the partition's row until the transaction ends, so a takeover or rewind comes before it,
+   * and this matches nothing, or after it. If we die right after it, nothing has moved.
    */
   moveProgress: ({ topic, group }, { partition, owner, epoch, fromId, orId, nextId = null, month }) => ({
     name: "moveProgress",
@@ -58,8 +58,8 @@ export const consume: ConsumeStatements = {
   }),
 
   /**
-   * Runs in the transaction that has locked the partition's progress. A settle without an answer
-   * writes the same again. The end of an attempt replaces the mark of its start.
+   * Runs in the transaction that has locked the partition's progress. A repeated settle writes the
+   * same again; the end of an attempt replaces its start mark.
    */
   insertRecords: ({ topic, group }, { month, round, place, records }) => ({
     name: "insertRecords",

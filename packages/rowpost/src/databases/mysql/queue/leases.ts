@@ -79,10 +79,9 @@ export const beats: BeatStatements = {
   }),
 
   /**
-   * Locks the rows it writes until it ends. A takeover comes before or after, and changes the
-   * epoch. With "skip", one locked row does not keep the other groups from being renewed; FORCE
-   * INDEX, because a scan of a small table would wait for it anyway. If we die right after it, the
-   * leases last a little longer.
+   * Locks the rows it writes until it ends; a takeover changes the epoch. With "skip", a locked row
+   * does not delay the other groups; FORCE INDEX, because a scan of a small table would wait
+   * anyway. If we die right after it, the leases last a little longer.
    */
   renewPartitions: (members, locked) => ({
     name: "renewPartitions",

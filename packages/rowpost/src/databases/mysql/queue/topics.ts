@@ -25,9 +25,9 @@ export const topics: TopicStatements = {
 };
 
 /**
- * Keyed by partition first: a member reads one partition without walking the others. The index on
- * ids alone is for people; PostgreSQL has none, because it would use it to read partitions. The
- * time is computed from the id and takes no space.
+ * Keyed by partition first, so a member walks only its partition. The index on ids alone is for
+ * people; PostgreSQL has none, because it would read partitions by it. The time is computed from
+ * the id.
  */
 function messageTable(topic: string, month: number): string {
   return `CREATE TABLE IF NOT EXISTS ${quoteName(infoTable(topic, month))} (

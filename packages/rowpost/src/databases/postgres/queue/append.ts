@@ -43,9 +43,9 @@ WHERE t.topic_id = $1${condition}${otherwise}`,
   },
 
   /**
-   * Locks the counter rows in partition order until the transaction ends. Transactions with later
-   * ids commit later, so a reader that saw an id has seen all before it. If we die right after it,
-   * the counters are as before. Rings at the commit.
+   * Locks the counter rows in partition order until the transaction ends: later ids commit later,
+   * so a reader that saw an id has seen all before it. If we die right after it, the counters are
+   * as before. Rings at the commit.
    */
   advance: (topic, counts) => [
     (check) => (isOne(counts) ? advanceOne(topic, counts[0], check) : advanceSeveral(topic, counts, check)),
@@ -54,11 +54,11 @@ WHERE t.topic_id = $1${condition}${otherwise}`,
   rowsOfInsert: (left) => Math.min(left, 500),
 
   /**
-   * New rows at the end of their partition; they are not read before the counter is committed.
-   * Inserts nothing in a transaction other than that of `advance`; counting the rows costs 1.2 us a
-   * message, which rowpost's own transactions skip. A sub-query around each array keeps the planner
-   * from reading it in unprepared statements: 9.0 us of server CPU a message instead of 11.5
-   * (PostgreSQL 15, 200 per statement).
+   * New rows at the end of their partition, not read before the counter is committed. Inserts
+   * nothing outside the transaction of `advance`; counting the rows costs 1.2 us a message, which
+   * rowpost's own transactions skip. A sub-query around each array keeps the planner from reading
+   * it in unprepared statements: 9.0 us of server CPU a message instead of 11.5 (PostgreSQL 15, 200
+   * per statement).
    */
   insertMessages({ topic, month, rows, producer }) {
     const messages = rows.map(({ message }) => message);
@@ -98,8 +98,8 @@ const ADVANCED = `c.partition_no AS partitionno, c.last_id::text AS lastid, c.ke
   ${ringOn(QUEUE_CHANNEL, NEWS)} AS rung`;
 
 /**
- * Addition that makes a statement do nothing outside the transaction of its call: the first
- * statement leaves the mark, the others require it and return a row of NULLs without it.
+ * Makes a statement do nothing outside its call's transaction: the first one leaves the mark, the
+ * others require it and return a row of NULLs without it.
  */
 function markedBy({ asked, isOwn, mark }: TransactionCheck, place: number) {
   if (isOwn === true) return { condition: "", otherwise: "", params: [] };
@@ -160,9 +160,9 @@ function delays(messages: readonly QueuedMessage[]) {
 /** Remembers appends by source id, so that a second append of the same source appends nothing. */
 export const sources: SourceStatements = {
   /**
-   * Locks these rows until the transaction ends: a parallel append of the same sources waits here
-   * and then finds them. If we die right after it, nothing is recorded. An existing row is written
-   * unchanged so that it is returned.
+   * Locks these rows until the transaction ends: a parallel append of the same sources waits and
+   * then finds them. If we die right after it, nothing is recorded. An existing row is written
+   * unchanged to be returned.
    */
   putSources: (topic, sources) => [
     {

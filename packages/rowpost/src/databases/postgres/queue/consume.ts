@@ -47,8 +47,8 @@ ORDER BY m.message_id`,
   }),
 
   /**
-   * Locks the partition's row until the transaction ends. A takeover or rewind comes before it, and
-   * then this matches nothing, or after it. If we die right after it, nothing has moved.
+   * Locks the partition's row until the transaction ends, so a takeover or rewind comes before it,
+   * and this matches nothing, or after it. If we die right after it, nothing has moved.
    */
   moveProgress: (key, request) => ({ name: "moveProgress", text: MOVE, params: moveParams(key, request) }),
 
@@ -71,8 +71,8 @@ CROSS JOIN LATERAL (SELECT attempt, error FROM ${quoteName(recordTable(topic, mo
   }),
 
   /**
-   * Runs in the transaction that has locked the partition's progress. A settle without an answer
-   * writes the same again. The end of an attempt replaces the mark of its start.
+   * Runs in the transaction that has locked the partition's progress. A repeated settle writes the
+   * same again; the end of an attempt replaces its start mark.
    */
   insertRecords: (key, recorded) => ({
     name: "insertRecords",

@@ -39,9 +39,8 @@ WHERE ${OURS} AND p.owner = $3 AND p.partition_no = held.partition_no AND p.epoc
 function takeStatement(key: readonly string[]): Pick<HoldingStatements, "take"> {
   return {
     /**
-     * Takes the partitions exactly as observed or not at all, in partition order. Waits for a
-     * running settle of the old owner, which holds this row; a later one finds the new epoch and
-     * changes nothing.
+     * Takes the partitions, in order, exactly as observed or not at all. Waits for a running settle
+     * of the old owner, which holds this row; a later one finds the new epoch and changes nothing.
      */
     take: ({ owner, leaseMs, observed }) => ({
       name: "takePartitions",
@@ -94,9 +93,8 @@ ON CONFLICT (topic_id, consumer_group_id, owner) DO UPDATE SET label = EXCLUDED.
   },
 
   /**
-   * Locks the rows it writes until it ends. A takeover comes before or after, and changes the
-   * epoch. With "skip", one locked row does not keep the other groups from being renewed. If we die
-   * right after it, the leases last a little longer.
+   * Locks the rows it writes until it ends; a takeover changes the epoch. With "skip", a locked row
+   * does not delay the other groups. If we die right after it, the leases last a little longer.
    */
   renewPartitions(members, locked) {
     const list = inOrder(members).flatMap(({ key, owner, leaseMs, held }) =>

@@ -17,8 +17,8 @@ const AGAIN = `unnest($4::bigint[], $5::smallint[], $6::integer[], $7::bigint[],
   AS again (id, state, attempt, due_ms, fail_reason, ordering_key)`;
 
 /**
- * The first waiting message of an ordering key. Compares and sorts rows by all columns of the key
- * index, the only one with this order, so the planner takes it with any statistics.
+ * The first waiting message of an ordering key. Compares and sorts by all columns of the key index,
+ * the only one with this order, so the planner takes it with any statistics.
  */
 function firstOf(key: string): string {
   const columns = "topic_id, consumer_group_id, partition_no, ordering_key";
