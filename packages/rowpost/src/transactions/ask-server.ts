@@ -20,9 +20,9 @@ export interface Asking {
 }
 
 /**
- * An ORM does not notice when the server ended its transaction or when a handle was kept. Its next
- * statement would commit by itself, or in another transaction. Takes one round trip on MySQL and
- * none on MariaDB; on PostgreSQL none here, see `inTransaction`.
+ * An ORM does not notice when the server ended its transaction or when a handle was kept; its next
+ * statement would commit by itself or in another transaction. One round trip on MySQL, none on
+ * MariaDB; for PostgreSQL see `inTransaction`.
  */
 export function askServer(dialect: DialectName, asking: Asking): boolean | undefined | Promise<boolean> {
   if (dialect === "postgres") return undefined;

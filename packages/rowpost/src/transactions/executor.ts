@@ -1,6 +1,6 @@
 /**
  * The port by which enqueue runs a statement in a user's open transaction. The files of this folder
- * adapt raw drivers and ORMs to it, recognized by the shape of the handle without importing them.
+ * recognize drivers and ORMs by the shape of the handle, without importing them.
  */
 
 /**
@@ -48,17 +48,16 @@ export interface Executor {
   /**
    * Whether the connection is in a transaction. A plain answer is free and holds for a statement
    * passed in the same turn: the driver knows and sends in call order, or the INSERT checks itself
-   * (MariaDB). A promise took a round trip (MySQL 8 and 9), and the next statement must check that
-   * nothing ended the transaction since. `undefined`: only a mark in the transaction can tell
-   * (PostgreSQL). Absent: rowpost's own transaction, which knows when it has ended.
+   * (MariaDB). A promise took a round trip (MySQL 8 and 9), and the next statement must check
+   * again. `undefined`: only a mark can tell (PostgreSQL). Absent: rowpost's own transaction.
    */
   inTransaction?(): boolean | undefined | Promise<boolean>;
   /** Asks PostgreSQL in one round trip, for callers that leave no mark. */
   askServer?(): Promise<boolean>;
   /**
-   * Runs `work` behind a savepoint, released when it is done and rolled back to when it throws. For
-   * handles that send statements in a way in which the server refuses SAVEPOINT; `inner` is the
-   * handle to use meanwhile. Absent: SAVEPOINT runs like any statement.
+   * Runs `work` behind a savepoint, which is rolled back to when it throws. For handles whose
+   * statements the server refuses as SAVEPOINT; `inner` is the handle to use meanwhile. Absent:
+   * SAVEPOINT runs like any statement.
    */
   behindSavepoint?<T>(work: (inner: unknown) => Promise<T>): Promise<T>;
   /**
@@ -75,7 +74,7 @@ export interface Executor {
 export interface Transaction extends Executor {
   /**
    * Error of the last failed statement, cleared by the next success; of several in a row, the
-   * first. PostgreSQL refuses later statements even if the error was caught.
+   * first. PostgreSQL refuses later statements even if it was caught.
    */
   readonly failure?: unknown;
   /**

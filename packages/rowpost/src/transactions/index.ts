@@ -30,8 +30,7 @@ export type { PostgresOptions } from "./pg.ts";
  *
  * Throws `TransactionRequiredError`, which says what to pass instead, for a pool, a client or ORM
  * outside a transaction, a transaction known to have ended, a handle of another database, and
- * anything unknown. The INSERT, or `inTransaction` before it, checks on the server what the handle
- * does not know.
+ * anything unknown. The rest is checked on the server by the INSERT, or `inTransaction` before it.
  */
 export function toExecutor(handle: unknown, dialect: DialectName, options: PostgresOptions = {}): Executor {
   const shape = shapeOf(handle);
@@ -79,9 +78,8 @@ function driverExecutor(shape: Shape, dialect: DialectName, options: PostgresOpt
 
 /**
  * Begins on a pool, connection or handle of a raw driver, runs `work`, commits; rolls back and
- * rethrows if it throws. `work` gets a `tx` that refuses further statements with
- * `TransactionLostError` once the database has ended the transaction by itself (rule:
- * ended-transaction).
+ * rethrows if it throws. The `tx` refuses statements with `TransactionLostError` once the database
+ * has ended the transaction (rule: ended-transaction).
  *
  * Throws `TransactionRequiredError` for a connection already in a transaction, and for ORMs, which
  * begin their own. On MySQL `prepare` means that the pool is rowpost's own.

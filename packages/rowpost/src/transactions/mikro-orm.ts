@@ -1,7 +1,7 @@
 /**
- * MikroORM 6 and 7: the `em` of `transactional`, or after `begin`. Uses its transaction context, a
- * Knex transaction in version 6 and a Kysely transaction in version 7, because `em.execute` writes
- * the parameters into the text itself, even into quoted text.
+ * MikroORM 6 and 7: the `em` of `transactional`, or after `begin`. Uses its Knex (version 6) or
+ * Kysely (version 7) transaction, because `em.execute` writes parameters into the text, even into
+ * quoted text.
  */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor } from "./executor.ts";

@@ -13,16 +13,16 @@ const AUTOCOMMIT = 0x0002;
 const NO_BACKSLASH_ESCAPES = 0x0200;
 
 /**
- * Whether a transaction is open by the server's status, or autocommit is off, in which case the
- * next statement opens one and only COMMIT commits.
+ * Whether a transaction is open, or autocommit is off: then the next statement opens one, and only
+ * COMMIT commits.
  */
 export function statusSaysOpen(status: number): boolean {
   return (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0;
 }
 
 /**
- * Under NO_BACKSLASH_ESCAPES a quote in a value that mysql2 writes into a statement ends the value,
- * and the rest is read as SQL (rule: exact-text).
+ * Under NO_BACKSLASH_ESCAPES a quote in a value that mysql2 writes into a statement ends the value
+ * (rule: exact-text).
  */
 export function requireBackslashEscapes(status: number): void {
   if ((status & NO_BACKSLASH_ESCAPES) !== 0) throw noBackslashEscapes();
@@ -41,15 +41,14 @@ export function okStatus(result: unknown): number | undefined {
 }
 
 /**
- * Its OK packet carries the status. It also sets ROW_COUNT() to 1, which the next INSERT checks: a
- * statement that ends a transaction sets 0.
+ * Its OK packet carries the status. It sets ROW_COUNT() to 1, which the next INSERT checks: the end
+ * of a transaction sets 0.
  */
 export const ASK_STATUS = "SELECT 0 INTO @rowpost_is_open";
 
 /**
- * For handles that hide the OK packet. Inside a transaction the server refuses SET TRANSACTION with
- * error 1568, which changes nothing; outside it only sets the default for the connection's next
- * transaction.
+ * For handles that hide the OK packet. In a transaction SET TRANSACTION fails with error 1568 and
+ * changes nothing; outside it sets the connection's next transaction to the default.
  */
 export async function askBySetTransaction(run: (text: string) => Promise<unknown>): Promise<boolean> {
   try {
@@ -72,9 +71,8 @@ export function knownMariadb(owner: unknown): boolean {
 
 /**
  * For ORMs: whether the server is MariaDB, where the INSERT checks itself. One SELECT per lifetime
- * of `owner`, the part that all transactions of the ORM share, or one each time if the ORM hides
- * it. Also refuses NO_BACKSLASH_ESCAPES before the ORM's first value, which a driver may write into
- * a statement.
+ * of `owner`, which all transactions of the ORM share, or each time if it is hidden. Also refuses
+ * NO_BACKSLASH_ESCAPES before the ORM's first value.
  */
 export async function isMariadb(owner: unknown, ask: (text: string) => Promise<unknown>): Promise<boolean> {
   const key = shapeOf(owner);

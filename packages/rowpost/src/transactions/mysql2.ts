@@ -128,8 +128,8 @@ function callbackRun(connection: CallbackConnection): RawRun {
 }
 
 /**
- * Our statements have plain values, and return rows only if they begin with SELECT or SHOW; nothing
- * is known of the user's. `prepares`: on a connection of our own pool.
+ * Our statements have plain values, and return rows only if they begin with SELECT or SHOW.
+ * `prepares`: on a connection of our own pool.
  */
 function runStatement({ core, run }: Recognized, statement: Statement, prepares = false): Promise<unknown> {
   const { name, params, text } = statement;
@@ -177,8 +177,8 @@ function isMariadbServer(core: Shape): boolean {
 }
 
 /**
- * Row results lack the server's status, and some statements return rows and end the transaction:
- * ANALYZE TABLE, a procedure with a COMMIT or ROLLBACK. Statements that only read do not.
+ * Row results lack the server's status, and some such statements end the transaction: ANALYZE
+ * TABLE, a procedure with a COMMIT or ROLLBACK.
  */
 function mayEndIt({ name, text }: Statement): boolean {
   return name === USER_STATEMENT && !/^\s*\(*\s*(?:SELECT|SHOW|WITH|DESC|DESCRIBE|EXPLAIN|VALUES|TABLE)\b/i.test(text);

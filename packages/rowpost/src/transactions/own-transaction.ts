@@ -1,7 +1,7 @@
 /**
- * Transactions that rowpost begins itself (`outbox.transaction`): BEGIN and COMMIT around the
- * user's work, and a guard that notices when the database ended the transaction by itself (rule:
- * ended-transaction), or the work returned before its calls finished (rule: awaited-work).
+ * Transactions that rowpost begins itself (`outbox.transaction`), with a guard that notices when
+ * the database ended the transaction (rule: ended-transaction), or the work returned before its
+ * calls finished (rule: awaited-work).
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
@@ -23,8 +23,8 @@ export interface OwnConnection {
   commit(): Promise<unknown>;
   rollback(): Promise<unknown>;
   /**
-   * Whether the server has ended the transaction by itself. May cost a round trip after an error;
-   * otherwise it must be free, and false if the driver cannot tell.
+   * Whether the server has ended the transaction. May cost a round trip after an error; otherwise
+   * it must be free, and false if the driver cannot tell.
    */
   ended(afterError: boolean): boolean | Promise<boolean>;
   /**
@@ -40,9 +40,9 @@ export type Work<T> = (tx: Transaction) => Promise<T>;
 /**
  * Begins, runs `work`, commits; rolls back and rethrows if it throws.
  *
- * Throws `TransactionLostError` if the transaction ended by itself, even if `work` went on. Throws
- * `MissingAwaitError`, after a rollback, if `work` did not await all its calls. Throws
- * `DatabaseUnavailableError` if the COMMIT got no answer; only the rows then show whether it took
+ * Throws `TransactionLostError` if the transaction ended by itself, even if `work` went on;
+ * `MissingAwaitError`, after a rollback, if `work` did not await all its calls;
+ * `DatabaseUnavailableError` if the COMMIT got no answer, when only the rows show whether it took
  * effect.
  */
 export async function transact<T>(connection: OwnConnection, work: Work<T>): Promise<T> {
@@ -188,8 +188,9 @@ function watchCalls(): Calls {
 }
 
 /**
- * Delays a failure by one turn of the event loop. A call that fails without a round trip, such as
- * for a body that cannot be encoded, is then still unfinished when work without an await returns.
+ * Delays a failure by one turn of the event loop, so that a call that fails without a round trip,
+ * such as for a body that cannot be encoded, is still unfinished when work without an await
+ * returns.
  */
 async function settled<T>(started: Promise<T>): Promise<T> {
   try {

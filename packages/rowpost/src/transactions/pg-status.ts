@@ -1,6 +1,6 @@
 /**
  * Whether a PostgreSQL connection is in a transaction block. No expression tells:
- * transaction_timestamp() and statement_timestamp() differ outside one too once a statement has
+ * transaction_timestamp() and statement_timestamp() differ outside one too if a statement has
  * parameters, because Parse and Bind each set the latter.
  */
 import { TransactionLostError } from "../runtime/errors.ts";
@@ -13,9 +13,9 @@ const NO_TRANSACTION = "25P01";
 const FAILED_TRANSACTION = "25P02";
 
 /**
- * One round trip, for handles that do not know. LOCK TABLE is refused outside a transaction block.
- * Inside it takes, until the transaction ends, the weakest lock on a catalog table that everyone
- * may read and each statement reads anyway; only a VACUUM FULL of the catalog would wait for it.
+ * One round trip. LOCK TABLE is refused outside a transaction block. Inside it takes, until the
+ * transaction ends, the weakest lock on a catalog table that each statement reads anyway; only a
+ * VACUUM FULL of the catalog would wait.
  */
 export async function askByLock(run: (text: string) => Promise<unknown>): Promise<boolean> {
   try {
@@ -28,8 +28,8 @@ export async function askByLock(run: (text: string) => Promise<unknown>): Promis
 }
 
 /**
- * The same executor with a clear error for one case: after a failed statement PostgreSQL refuses
- * every other one until the transaction is rolled back (rule: ended-transaction).
+ * The same executor with a clear error: after a failed statement PostgreSQL refuses all others
+ * until a rollback (rule: ended-transaction).
  */
 export function sayingWhenFailed(executor: Executor): Executor {
   const run: Executor["run"] = (statement) => executor.run(statement).catch(rethrow);

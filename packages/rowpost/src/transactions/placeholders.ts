@@ -8,7 +8,7 @@ const TOKEN = /'(?:[^'\\]|''|\\.)*'|"[^"]*"|`[^`]*`|--[^\n]*|\/\*[\s\S]*?\*\/|\$
 
 /**
  * For Knex, which wants `?` on every database: `$n` becomes `?` with the parameters in order of
- * use, and a question mark in a text or a PostgreSQL operator is escaped.
+ * use; other question marks (in a text, or a PostgreSQL operator) are escaped.
  */
 export function toQuestionMarks(
   text: string,

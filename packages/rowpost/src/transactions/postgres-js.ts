@@ -49,9 +49,8 @@ function executorOf(sql: Sql, options: PostgresOptions): Executor {
 }
 
 /**
- * Our own transaction on postgres.js, inside its `begin`; undefined for anything else. It rolls
- * back after any failed query, even if the user caught the error, so its COMMIT never covers a
- * failed transaction.
+ * Our own transaction inside postgres.js' `begin`; undefined for anything else. It rolls back after
+ * any failed query, even a caught one, so its COMMIT never covers a failed transaction.
  */
 export function transactPostgresJs<T>(handle: Shape, work: Work<T>, options: PostgresOptions): Promise<T> | undefined {
   if (!isSql(handle) || !hasMethods(handle, "begin")) return undefined;

@@ -1,7 +1,7 @@
 /**
- * Sequelize 6: the `t` of `sequelize.transaction`. Uses the driver's own `connection` in the
- * transaction: `sequelize.query` answers an INSERT with an id instead of a count, and with
- * `replacements` a Date loses its milliseconds.
+ * Sequelize 6: the `t` of `sequelize.transaction`. Uses the driver's own `connection`:
+ * `sequelize.query` answers an INSERT with an id instead of a count, and with `replacements` a Date
+ * loses its milliseconds.
  */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor } from "./executor.ts";

@@ -70,9 +70,8 @@ export function hasOpenTransaction(database: TransactionState): boolean {
 type PreparedByText = Map<string, Prepared>;
 
 /**
- * Our few statements stay. The user's texts vary without limit, so only the last ones stay, in a
- * map of their own. Preparing an INSERT takes longer than running it; SQLite re-prepares by itself
- * after a schema change.
+ * Our few statements stay; of the user's only the last ones do, in their own map. Preparing an
+ * INSERT takes longer than running it; SQLite re-prepares after a schema change.
  */
 const preparedByHandle = new WeakMap<Handle, { readonly ours: PreparedByText; readonly users: PreparedByText }>();
 const PREPARED_PER_HANDLE = 16;
@@ -136,7 +135,7 @@ const SQLITE_BUSY = 5;
 
 /**
  * IMMEDIATE takes the write lock at once: a transaction that reads first and writes later fails for
- * good if another one wrote in between. We wait asynchronously, beside the handle's own synchronous
+ * good if another one wrote in between. We wait asynchronously, beside the handle's own
  * busy_timeout (rule: sqlite-handle).
  */
 async function beginImmediate(database: Handle): Promise<void> {
@@ -167,12 +166,9 @@ const tails = new WeakMap<object, Promise<void>>();
 const holders = new AsyncLocalStorage<readonly Holder[]>();
 
 /**
- * Runs `work` as the only holder of this handle; others wait in call order. A handle is one
- * connection: two transactions at once would be one, and a relay on it would publish uncommitted
- * messages.
- *
- * Throws `TransactionRequiredError` if called inside the holder's own work, which would wait for
- * itself.
+ * Runs `work` as the only holder of this handle; others wait in call order. Two transactions at
+ * once on one connection would be one, and a relay on it would publish uncommitted messages. Throws
+ * `TransactionRequiredError` if called inside the holder's own work, which would wait for itself.
  */
 export async function withHandle<T>(handle: object, work: () => Promise<T>): Promise<T> {
   const outer = holders.getStore() ?? [];

@@ -1,5 +1,5 @@
 /**
- * Maps calls to statements for dialects that build their texts once. Values come in the order
+ * Maps calls to statements for dialects that build their texts once. The order of the values is
  * documented here, so dialects with `?` and `$1` differ only in their texts.
  */
 

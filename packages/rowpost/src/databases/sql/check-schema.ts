@@ -111,9 +111,9 @@ function unfit(layout: TableLayout, schema: SchemaStatements, tables: Tables): s
 
 /**
  * Throws `PermissionError` for a hidden table, and `SchemaError` with all missing tables and
- * columns, the command that makes them, and all columns that do not keep written values. In the
- * default layout it also refuses an identity column whose collation folds case or accents. The
- * `t_local_message` and `message_table` layouts define such columns, so there the writer compares.
+ * columns, the command that makes them, and all columns that alter values. In the default layout it
+ * also refuses an identity column whose collation folds case or accents. `t_local_message` and
+ * `message_table` define such columns, so there the writer compares.
  */
 export async function checkSchema(session: Runs, options: LookOptions): Promise<CheckedSchema> {
   const { layout, schema } = options;

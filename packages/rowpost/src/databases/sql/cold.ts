@@ -1,7 +1,7 @@
 /**
- * SQL shared by all engines: a statement is a template whose values become parameters, with words
- * for syntax that differs. Only for rare statements; those that run per message are written for
- * each engine (see scan.ts, settle.ts).
+ * SQL shared by all engines: template values become parameters, and words stand for syntax that
+ * differs. Only for rare statements; those that run per message are written for each engine (see
+ * scan.ts, settle.ts).
  */
 import type { Statement } from "../../transactions/executor.ts";
 

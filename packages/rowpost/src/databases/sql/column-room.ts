@@ -1,7 +1,6 @@
 /**
  * Checks whether a message fits the table's columns. Needed only in MySQL and MariaDB sessions
- * without a strict sql_mode, where the server silently cuts values or stores other letters or times
- * (rule: exact-text).
+ * without a strict sql_mode, where the server silently alters values (rule: exact-text).
  */
 import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
@@ -43,7 +42,7 @@ const VALUES: readonly [
 
 /**
  * Message and field with the letter that a character set lacks. `letter`: "" if the server does not
- * name it; then the columns are checked, as far as `room` is known.
+ * name it; then the columns are checked, if `room` is known.
  */
 export function letterLacking(
   { columns }: TableLayout,

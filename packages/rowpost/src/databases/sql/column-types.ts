@@ -1,7 +1,6 @@
 /**
- * Checks whether a message table's columns keep written values. An enqueuing program never inspects
- * the table; the layout says how body and headers are stored, and this compares it with the table
- * when a relay or a tool opens.
+ * Checks whether columns keep written values, by comparing the layout's types of body and headers
+ * with the table when a relay or a tool opens. An enqueuing program never inspects the table.
  */
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { INSTANTS } from "./sql-names.ts";

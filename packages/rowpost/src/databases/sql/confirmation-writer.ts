@@ -1,8 +1,7 @@
 /**
- * Consumers' reports on any SQL database, in a user's transaction or our own.
- *
- * Messages are locked before anything about them is read: the later of two parallel confirmations
- * waits, and then counts the first (rule: confirmation).
+ * Consumers' reports on any SQL database, in a user's transaction or our own. Messages are locked
+ * before they are read: the later of two parallel confirmations waits and then counts the first
+ * (rule: confirmation).
  */
 import type { MessageState } from "../../message/states.ts";
 import type { CheckedConfirmation, ConfirmationResult, ConfirmationWriter } from "../../outbox/confirmations.ts";
@@ -145,8 +144,7 @@ async function lock(
 
 /**
  * Records the confirmations and returns the missing consumers by message name, for types that name
- * their consumers. Also writes a new row version, so that a transaction with an older snapshot
- * fails instead of counting on it.
+ * their consumers. A new row version makes a transaction with an older snapshot fail.
  */
 async function missingConsumers(
   { statements: { confirm } }: ConfirmationParts,

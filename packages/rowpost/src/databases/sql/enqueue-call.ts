@@ -1,7 +1,7 @@
 /**
- * Runs the statements of one enqueue or inbox handling in the transaction of the call or not at
- * all: a call without an await continues while its transaction ends, and another may begin on the
- * same connection (rule: ended-transaction).
+ * Runs the statements of one enqueue or inbox handling in the call's transaction or not at all:
+ * without an await the transaction may end meanwhile, and another begin on the same connection
+ * (rule: ended-transaction).
  */
 import { randomBytes } from "node:crypto";
 import { DatabaseUnavailableError, TransactionRequiredError } from "../../runtime/errors.ts";
@@ -27,8 +27,8 @@ export interface CallParts {
 }
 
 /**
- * postgres.js never answers a statement sent after the end of its transaction. A call with a slower
- * statement fails like any other, and its transaction must be rolled back.
+ * postgres.js never answers a statement sent after the end of its transaction. A slower statement
+ * fails too, and its transaction must be rolled back.
  */
 const SILENT_MS = 30_000;
 
@@ -37,7 +37,7 @@ let calls = 0;
 
 /**
  * Only the first statement asks; later ones check by themselves. If the driver knows, nothing is
- * awaited before the first statement, so it keeps the call's place on the connection.
+ * awaited before the first one, which so keeps the call's place on the connection.
  */
 export function callIn(parts: CallParts, tx: Executor, later: boolean): Send {
   calls += 1;

@@ -200,9 +200,9 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
 type Removal = Parameters<HousekeepingStore["removeFinished"]>[0];
 
 /**
- * Each call examines the first rows by id, where the old ones are, and spends the rest of its limit
- * on a walk through all others that restarts at the end. Without the walk, 500 young rows with the
- * lowest ids would hide every old one.
+ * Examines the first rows by id, where the old ones are, and spends the rest of the limit on a walk
+ * through all others that restarts at the end. Otherwise 500 young rows with the lowest ids would
+ * hide every old one.
  */
 function createRemoval({
   statements: { housekeeping },
@@ -214,7 +214,7 @@ function createRemoval({
 
   /**
    * Halves until a row that cannot be deleted (another table refers to it) or archived is alone.
-   * That row stays; the others go.
+   * That row stays.
    */
   async function move(
     mode: Removal["mode"],
@@ -320,8 +320,8 @@ function behindCalls({
 }
 
 /**
- * Moves or deletes rows that this transaction has locked. A different count means that a row
- * changed under the lock; then everything is rolled back (rule: checked-move).
+ * Moves or deletes locked rows. A different count means that a row changed under the lock; then
+ * everything is rolled back (rule: checked-move).
  */
 export async function moveRows(
   tx: { run(statement: Statement): Promise<{ readonly affected: number }> },

@@ -10,7 +10,7 @@ import type { EnqueueStatements, SchemaStatements, TransactionCheck } from "./st
 export interface InboxStatements extends Pick<EnqueueStatements, "markTransaction"> {
   /**
    * Inserts nothing outside the transaction, if the engine can tell. Returns or affects one row;
-   * for an existing identity none, or fails with an error that `isDuplicate` knows.
+   * for an existing identity none, or an error that `isDuplicate` knows.
    */
   record(row: HandlingRow, check: TransactionCheck): Statement;
   /**

@@ -136,8 +136,8 @@ function earlier(row: Row): EarlierHandling {
 }
 
 /**
- * If the engine ignores a SAVEPOINT outside a transaction, the next INSERT reports it. The name
- * varies only within a transaction, to keep the texts few.
+ * Where a SAVEPOINT outside a transaction is ignored, the next INSERT reports it. The name varies
+ * only within a transaction, to keep the texts few.
  */
 async function behindSavepoint<T>(
   { dialect }: InboxParts,

@@ -1,8 +1,7 @@
 /**
- * Table layout: names, state encoding, clock and optional columns of one local message table. Every
- * dialect builds its statements from it, so a table in the `t_local_message` or `message_table`
- * layout works as it is. A missing column turns its feature off; using that feature is a
- * `ConfigurationError` at start-up.
+ * Table layout: names, state encoding, clock and optional columns of one local message table, from
+ * which every dialect builds its statements. A missing column turns its feature off; using that
+ * feature is a `ConfigurationError` at start-up.
  */
 
 import type { BodyType } from "../../message/content-type.ts";

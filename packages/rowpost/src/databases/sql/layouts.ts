@@ -1,10 +1,7 @@
 /**
- * The three shipped table layouts, and a way to make your own. A layout is data, independent of
- * dialects.
- *
- * The `t_local_message` and `message_table` layouts use the columns of their original DDL; columns
- * that those tables lack (headers, ordering key, claim counter, …) are undefined, which turns the
- * feature off.
+ * The three shipped table layouts, and a way to make your own. `t_local_message` and
+ * `message_table` use the columns of their original DDL; missing ones (headers, ordering key, claim
+ * counter, …) are undefined, which turns the feature off.
  */
 
 import { DEFAULT_LIMITS, type MessageLimits } from "../../message/message.ts";
@@ -73,9 +70,9 @@ export const defaultLayout: TableLayout = {
 };
 
 /**
- * `t_local_message`. Its tinyint holds `consumed` as 4 and `suspended` as 5. It has no claim token
- * (neither lock_version nor delivery_count), so a relay proves that an old session is dead before
- * it claims a row again (rule: claim-token).
+ * `t_local_message`. Its tinyint holds `consumed` as 4 and `suspended` as 5. Without a claim token
+ * (neither lock_version nor delivery_count), a relay proves that an old session is dead before it
+ * claims a row again (rule: claim-token).
  */
 export const tLocalMessageLayout: TableLayout = {
   name: "t_local_message",
@@ -310,10 +307,9 @@ export function tableKey(layout: TableLayout): string {
 }
 
 /**
- * Whether the table can tell a claim from an earlier one of the same row (rule: claim-token) by
- * lock_version, which only grows. delivery_count cannot: an uncounted return decreases it and an
- * operator's retry resets it, so a later claim could repeat a number, and a late copy of the
- * earlier settle would match.
+ * Whether lock_version, which only grows, tells a claim from an earlier one of the same row (rule:
+ * claim-token). delivery_count cannot: uncounted returns decrease it and an operator's retry resets
+ * it, so a late copy of an earlier settle could match a later claim.
  */
 export function hasClaimToken({ columns }: Pick<TableLayout, "columns">): boolean {
   return columns.lockVersion !== undefined;

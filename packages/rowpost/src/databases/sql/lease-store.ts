@@ -28,8 +28,8 @@ export interface LeaseStoreParts extends TakingParts {
 
 /**
  * The session's lock, if another of our sessions sees it held. Behind a proxy that spreads a
- * session over several connections or servers, it looks free even to its owner. Checked once, since
- * the path to the server does not change.
+ * session over connections or servers, it looks free even to its owner. Checked once, since the
+ * path does not change.
  */
 export function createLockProof(
   onOther: <T>(work: (other: Session) => Promise<T>) => Promise<T>,
@@ -113,12 +113,11 @@ export function createTaking(parts: TakingParts): Pick<LeaseStore, "acquire" | "
 }
 
 /**
- * Lease rows first, then the old owner's messages. A `sending` row that a user holds stays, and the
- * new owner's sweep of rows in no window returns it later (rule: watched-sending): a user's
- * forgotten transaction must not block a takeover. The old owner's claims and settles cannot hold
- * it, because they hold the lease row, for which the first statement waits. Its sweep can briefly
- * on MySQL; it then finds the epoch changed and leaves the row to ours. A listed row that a user
- * holds is sent again uncounted (see recoverListed).
+ * Lease rows first, then the old owner's messages. A `sending` row that a user holds must not block
+ * the takeover; the new owner's sweep returns it later (rule: watched-sending). The old owner's
+ * claims and settles cannot hold it, because they hold the lease row, for which the first statement
+ * waits. Its sweep can briefly on MySQL, but finds the epoch changed and leaves the row to ours. A
+ * listed row that a user holds is sent again uncounted (see recoverListed).
  */
 async function takeOver(
   tx: Pick<Executor, "run">,
@@ -148,10 +147,9 @@ async function takeOver(
 const RECOVERED_AT_ONCE = 10_000;
 
 /**
- * The table refuses one of the old owner's rows. It must not block the takeover or keep other rows
- * in `sending`, so after the takeover, at our epoch, all other rows are returned; the refused one
- * is left to the sweep. If we die before, the next owner of the shards does the same. Listed rows
- * are then sent again uncounted.
+ * A row of the old owner that the table refuses must not block the takeover or other `sending`
+ * rows: after the takeover, at our epoch, all others are returned, and it is left to the sweep. If
+ * we die before, the next owner does the same. Listed rows are then sent again uncounted.
  */
 async function recoverTaken(
   { sending, slots, onRefused }: TakingParts,

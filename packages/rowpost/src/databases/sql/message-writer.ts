@@ -158,9 +158,9 @@ function notWritten(messages: readonly EncodedMessage[]): SchemaError {
 }
 
 /**
- * A duplicate fails the whole INSERT; then the duplicates are looked up and the rest is inserted
- * again. Duplicates to be ignored are looked up first, so the INSERT fails only for rows committed
- * after this transaction's snapshot or meanwhile.
+ * A duplicate fails the whole INSERT; duplicates are then looked up, and the rest is inserted
+ * again. Ignored duplicates are looked up first, so the INSERT fails only for rows committed after
+ * this transaction's snapshot or meanwhile.
  */
 async function insertOrLookUp(
   parts: Parts,
@@ -180,7 +180,7 @@ async function insertOrLookUp(
       if (!parts.isDuplicate(error)) throw error;
       const stored = await findStored(parts, send, left);
       // The conflicting row was removed meanwhile: tries once more. Otherwise two messages of this call
-      // collide in the table, or another unique key is violated.
+      // collide, or another unique key is violated.
       if (stored.length === 0 && fruitless > 0) {
         const folded = foldedTogether(left);
         throw folded.length > 0 ? new DuplicateMessageError(folded, { cause: error }) : error;
@@ -197,7 +197,7 @@ async function insertOrLookUp(
 
 /**
  * A session without a strict sql_mode refuses the INSERT. Then the columns are read, once per
- * database, and all values are checked against them before sending.
+ * database, and all values checked before sending.
  */
 async function insertFitting(parts: Parts, send: Send, messages: readonly EncodedMessage[]): Promise<QueryResult> {
   const { layout, room, statements } = parts;
@@ -222,10 +222,9 @@ async function insertFitting(parts: Parts, send: Send, messages: readonly Encode
 }
 
 /**
- * Our messages already in the table, byte for byte, as this transaction sees them. Rows equal only
- * by collation, or committed after the snapshot, are left to the INSERT. Looked up again under
- * lock: the snapshot may hold a deleted row, or a dirty read (SET TRANSACTION) one that is rolled
- * back, and reporting a duplicate would lose the message.
+ * Our messages already in the table, byte for byte, as this transaction sees them; other rows are
+ * left to the INSERT. Looked up again under lock: the snapshot may hold a deleted row, or a dirty
+ * read (SET TRANSACTION) one that is rolled back, and reporting a duplicate would lose the message.
  */
 async function lookFirst(parts: Parts, send: Send, messages: readonly EncodedMessage[]): Promise<ReadonlySet<string>> {
   const { seeIdentities } = parts.statements.enqueue;
@@ -254,8 +253,8 @@ async function findStored(parts: Parts, send: Send, messages: readonly EncodedMe
 
 /**
  * A stored identity unlike all of ours was found by a collation that folds case, accents or
- * trailing blanks. It is a different message, and reporting ours as a duplicate would silently lose
- * it (rule: exact-bytes).
+ * trailing blanks. Reporting ours as a duplicate of that message would silently lose it (rule:
+ * exact-bytes).
  */
 function refuseFolded(messages: readonly EncodedMessage[], stored: readonly Identity[]): void {
   const ours = new Set(messages.map(identityOf));
@@ -265,8 +264,8 @@ function refuseFolded(messages: readonly EncodedMessage[], stored: readonly Iden
 
 /**
  * Messages that equal an earlier one of the call except for case, accents, width or trailing
- * blanks. Which of these fold depends on the table; used only if the database refused the call and
- * no stored row explains it.
+ * blanks. Used only if the database refused the call and no stored row explains it, because folding
+ * depends on the table.
  */
 function foldedTogether(messages: readonly EncodedMessage[]): readonly Identity[] {
   const seen = new Set<string>();

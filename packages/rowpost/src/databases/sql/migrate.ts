@@ -23,11 +23,11 @@ export interface MigrationReport {
 }
 
 /**
- * Makes the layout's message table (unless it is the user's own) and its companions. Of two
- * parallel runs the second waits and finds all done; an interrupted one can be run again. With
- * `print` it needs no connection and changes nothing. Throws `SchemaError` if a newer version
- * migrated the database, a recorded step differs from ours, or the message table does not fit the
- * layout; in the last case nothing was made.
+ * Makes the layout's message table (unless it is the user's own) and its companions. A parallel run
+ * waits and finds all done; an interrupted one can be repeated. With `print` it needs no connection
+ * and changes nothing. Throws `SchemaError` if a newer version migrated the database, a recorded
+ * step differs from ours, or the message table does not fit the layout; in the last case nothing
+ * was made.
  */
 export async function migrate(
   database: Pick<Database, "connect" | "schema">,

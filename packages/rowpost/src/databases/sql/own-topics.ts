@@ -1,6 +1,6 @@
 /**
  * Relays that share a table by topic. Each list of topic patterns has its own lease rows, so relays
- * with the same list share its work and never take a message of another list.
+ * share work only with the same list.
  */
 import { createHash } from "node:crypto";
 import type { TableLayout } from "./layout.ts";

@@ -1,6 +1,6 @@
 /**
- * Skips rows that the table refuses because of a CHECK that old rows violate, a trigger or a
- * foreign key. Otherwise one such row fails every statement that includes it.
+ * Skips rows that the table refuses because of a CHECK, a trigger or a foreign key. Otherwise one
+ * such row fails every statement that includes it.
  */
 import type { RowRefusal } from "../../relay/store.ts";
 import { RowRefusedError } from "../../runtime/errors.ts";
@@ -8,9 +8,8 @@ import { RowRefusedError } from "../../runtime/errors.ts";
 type OnRefused = (refusal: RowRefusal) => void;
 
 /**
- * Writes all rows with one statement. If the table refuses one, halves until that row is alone,
- * reports it and leaves it: about 2 log2(n) more statements for one in n. Returns the number of
- * changed rows.
+ * Writes all rows with one statement. If the table refuses one, halves until it is alone, reports
+ * it and leaves it: about 2 log2(n) more statements. Returns the number of changed rows.
  */
 export async function pastRefused<Row>(
   rows: readonly Row[],

@@ -1,7 +1,6 @@
 /**
  * Writes an operator's name or reason in ASCII if the database's encoding lacks a letter, so that
- * nobody on call is refused for a letter. Values that select messages stay as they are, and the
- * error names the letter.
+ * nobody on call is refused. Values that select messages stay, and the error names the letter.
  */
 import { inAscii } from "../../runtime/ascii.ts";
 import type { InvalidMessageError } from "../../runtime/errors.ts";
@@ -13,8 +12,8 @@ const AUTHOR_LENGTH = 64;
 const CARRIERS: ReadonlySet<string> = new Set(["action", "note", "filter"]);
 
 /**
- * The same store. A call whose row the database refuses, and so rolls back, is repeated with author
- * and reason in ASCII, other letters as \uXXXX. `reasonLength`: what its tables hold.
+ * The same store. A call whose row the database refuses is repeated with author and reason in
+ * ASCII, other letters as \uXXXX. `reasonLength`: what its tables hold.
  */
 export function inPlainWordsIfRefused<Store extends object>(
   store: Store,

@@ -38,7 +38,7 @@ export interface StoreParts {
 }
 
 /**
- * Lock wait for a topic's counter in the queue. A user's transaction may hold it for minutes, and
+ * Lock wait for a topic's counter in the queue, which a user's transaction may hold for minutes:
  * this session appends to all topics (rule: isolation). MySQL and MariaDB: 1 s.
  */
 export const APPEND_LOCK_WAIT_MS = 250;
@@ -81,9 +81,9 @@ export function createRelayStore(parts: StoreParts): RelayStore {
   let scannedOn: Session | undefined;
 
   /**
-   * Claims scanned rows only on the session of the scan. After a fail-over that lost commits, the
-   * new primary gives their ids to other messages, or to the same one enqueued with another body,
-   * which no token detects; the scanned body would be published under its name (rule: one-server).
+   * Claims scanned rows only on the session of the scan. After a fail-over that lost commits, ids
+   * recur with other messages or bodies, which no token detects; the scanned body would be
+   * published under the wrong name (rule: one-server).
    */
   function takeScanned(statement: Statement): (session: Session) => Promise<QueryResult> {
     return async (session) => {
@@ -191,10 +191,9 @@ function refusalOr(error: unknown, isRowRefused: StoreParts["isRowRefused"]): un
 }
 
 /**
- * Without `shards`, returns the requested rows. With `shards`, the statement gets a larger limit
- * and also returns rows of other shards, without bodies. The caller skips them and sees how far the
- * scan came and whether it reached the end, so another relay's million rows are walked once per
- * sweep and not at each poll (rule: bounded-scan).
+ * With `shards`, the statement gets a larger limit and also returns rows of other shards, without
+ * bodies. The caller skips them and sees how far the scan came, so another relay's million rows are
+ * walked once per sweep and not at each poll (rule: bounded-scan).
  */
 async function scan(
   parts: StoreParts,
@@ -249,7 +248,7 @@ function createRoom(request: ScanRequest): (message: ScannedMessage, takes: bool
 
 /**
  * Looks after each known topic, then after each one found, until there are no new ones: a single
- * statement if all topics are known. The order is the column's, so topics are not compared here.
+ * statement if all are known. Topics are not compared here, because the order is the column's.
  */
 async function waitingTopics(
   { statements }: StoreParts,

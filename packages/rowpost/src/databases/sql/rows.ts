@@ -1,5 +1,5 @@
 /**
- * Converts rows, under the aliases of statements.ts, to the objects of the ports. Drivers disagree
+ * Converts rows, under the aliases of statements.ts, to objects of the ports. Drivers disagree
  * about BIGINT (number, string, bigint), TINYINT and BOOLEAN.
  */
 

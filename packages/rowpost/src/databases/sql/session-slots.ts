@@ -1,11 +1,10 @@
 /**
- * The relay's sessions: one per kind of work, opened at first use and reopened after a loss. So a
- * settle does not wait for a scan, and a lease is renewed while a claim waits for a row lock.
+ * The relay's sessions: one per kind of work, opened at first use and after a loss. So a settle
+ * does not wait for a scan, and a lease is renewed while a claim waits for a row lock.
  *
- * All are on one server. After a switchover the old primary may live on read-only and keep
- * answering scans; with nothing due there, no statement of a remaining session would fail. The
- * lease session fails because it writes, so after it is reopened, the others are reopened too
- * (rule: one-server).
+ * All are on one server. After a switchover the old primary may live on read-only and answer scans
+ * without an error. The lease session fails because it writes, so after it is reopened, the others
+ * are too (rule: one-server).
  */
 
 import { type Cutoff, createCutoff, unlessAborted } from "../../runtime/abort.ts";
@@ -22,8 +21,8 @@ export interface SessionSlots {
    */
   use<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
   /**
-   * The same, repeated after a conflict with another transaction, which leaves no effect: at most 4
-   * tries in all. For work that may run twice.
+   * The same, repeated after a conflict with another transaction, which has no effect: at most 4
+   * tries. For work that may run twice.
    */
   retry<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
   /**
@@ -39,7 +38,7 @@ export interface SessionSlotsOptions {
   connect(slot: SlotName): Promise<Session>;
   /**
    * True: a lost session is proven dead before the slot gets a new one, because the table cannot
-   * tell a late statement of the old session from a new one (rule: claim-token).
+   * tell a late statement of the old session (rule: claim-token).
    */
   readonly proveLost: boolean;
   /** When aborted, all work fails at once and no session is opened any more. */

@@ -52,12 +52,11 @@ export function createSettle({
   }
 
   /**
-   * A row may stay locked for minutes, by a consumer's own transaction that confirms or a forgotten
-   * console, and the others must not wait. Locks the free rows and settles them in one transaction,
-   * so the settle meets no lock. Only here message rows are locked before lease rows. That cannot
-   * deadlock: our claims that hold the lease rows wait for other rows, and a takeover, which needs
-   * only the lease rows, skips locked rows. If we die within it, nothing is written, and the rows
-   * are still `sending`.
+   * A row may stay locked for minutes, by a consumer's transaction or a forgotten console. Locks
+   * the free rows and settles them in one transaction, so the others do not wait. Only here message
+   * rows are locked before lease rows. That cannot deadlock: our claims that hold the lease rows
+   * wait for other rows, and a takeover skips locked rows. If we die within it, nothing is written,
+   * and the rows are still `sending`.
    */
   async function writeUnheld(
     outcomes: readonly Outcome[],
@@ -109,9 +108,9 @@ export interface Change {
 }
 
 /**
- * A row that need not be kept is removed with its receipt: one DELETE, or the settle and the move
- * in one transaction. If the move does not find every row as claimed, the table refuses (another
- * one refers to the row), or the account lacks the privilege, housekeeping removes it.
+ * Removes a row that need not be kept, by one DELETE, or by the settle and the move in one
+ * transaction. Left to housekeeping if not every row is as claimed, the table refuses (another one
+ * refers to the row), or the account lacks the privilege.
  */
 export function changes(
   { relay, housekeeping }: DialectStatements,
@@ -201,7 +200,7 @@ function sameDelivery(layout: TableLayout, outcome: RowToken, now: RowNow): bool
 }
 
 /**
- * Whether the row is as this outcome leaves it. Then it was written now, or by an earlier copy of
+ * Whether the row is as this outcome leaves it, so it was written now, or by an earlier copy of
  * this settle whose answer was lost (rule: claim-token).
  */
 function stands(layout: TableLayout, outcome: Outcome, now: RowNow): boolean {

@@ -1,6 +1,6 @@
 /**
  * Stores messages in this database and settles their rows in one transaction on its own session, so
- * that other settles do not wait for its locks.
+ * other settles do not wait.
  */
 import type { RelayStore, RowToken } from "../../relay/store.ts";
 import { PermissionError, RowRefusedError } from "../../runtime/errors.ts";

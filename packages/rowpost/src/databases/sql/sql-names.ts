@@ -1,7 +1,6 @@
 /**
- * A layout in SQL, for dialects that quote names with "…": state literals and expressions that
- * every statement needs. For a missing column the SET part is "", so that the statements stay
- * whole.
+ * A layout in SQL, for dialects that quote names with "…": state literals and shared expressions.
+ * Expressions that set a missing column are "".
  */
 import { allowedFrom, MESSAGE_STATES, type MessageState, type TransitionName } from "../../message/states.ts";
 import { BEHIND_BASE } from "./behind.ts";
@@ -104,9 +103,9 @@ export interface SqlNames {
    */
   pendingIn(ms: string): string;
   /**
-   * ` AND …`: row `m` is not delayed; "" if the layout has deliver_at. Without it, the time of a
-   * row never tried is its delay, which a suspension would overwrite (rule: delay-is-not-retry). A
-   * row that is set behind is not delayed.
+   * ` AND …`: row `m` is not delayed; "" if the layout has deliver_at. Otherwise a suspension would
+   * overwrite the delay of a row never tried (rule: delay-is-not-retry). A row that is set behind
+   * is not delayed.
    */
   readonly notDelayed: string;
 }

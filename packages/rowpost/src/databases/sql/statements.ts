@@ -1,8 +1,7 @@
 /**
- * The statements of a dialect, one per operation, built from the layout. This folder holds the
- * shared flow: their order, transactions and answers. Each dialect folder has the files `scan.ts
- * claim.ts settle.ts leases.ts enqueue.ts confirm.ts unknown.ts housekeeping.ts admin.ts
- * schema.ts`. Statements for people are shared, beside their flow: see cold-table.ts.
+ * The statements of a dialect, one per operation, built from the layout. The flow is shared in this
+ * folder. Each dialect folder has `scan.ts claim.ts settle.ts leases.ts enqueue.ts confirm.ts
+ * unknown.ts housekeeping.ts admin.ts schema.ts`. Statements for people are shared (cold-table.ts).
  *
  * Rows come back under the documented aliases. BIGINTs are text. Instants are ISO 8601 UTC text
  * (`…T…Z`, milliseconds), or differences in milliseconds.
@@ -38,8 +37,8 @@ export interface DialectFacts {
    */
   readonly insertReportsDuplicates: boolean;
   /**
-   * Allows sendingMark "off"; else it is refused, because where a commit is cheap a list in the
-   * lease row costs more than the mark.
+   * Allows sendingMark "off". Where a commit is cheap, a list in the lease row costs more than the
+   * mark.
    */
   readonly listsInFlight: boolean;
   readonly shardCount: 1 | 16;
@@ -56,15 +55,15 @@ export interface EnqueueStatements {
    */
   insert(messages: readonly EncodedMessage[], check?: TransactionCheck): Statement;
   /**
-   * Rows: messagetype, messagekey as stored, of those identities, compared by the column's
-   * collation. A locking read, so it sees the rows that made the insert fail. With a mark, returns
-   * an additional row without an identity in another transaction.
+   * Rows: messagetype, messagekey as stored, of those identities, by the column's collation. A
+   * locking read, so it sees the rows that failed the insert. With a mark, returns an additional
+   * row without an identity in another transaction.
    */
   findIdentities(messages: readonly EncodedMessage[], check?: TransactionCheck): Statement;
   /**
-   * A plain read before an INSERT that ignores duplicates, for engines where a failed INSERT blocks
-   * other transactions. Its rows, as in findIdentities, are looked up again there; it may return
-   * none. Absent if the INSERT reports duplicates.
+   * A plain read before an INSERT that ignores duplicates, where a failed INSERT blocks other
+   * transactions. Rows as in findIdentities, which looks them up again; may return none. Absent if
+   * the INSERT reports duplicates.
    */
   readonly seeIdentities?: (messages: readonly EncodedMessage[], check?: TransactionCheck) => Statement;
   /** Deletes these identities, to undo a partly inserted call. */
@@ -79,14 +78,13 @@ export interface EnqueueStatements {
 }
 
 /**
- * How the statements of one enqueue check that they run in the transaction of the call and not
- * after its end (rule: ended-transaction).
+ * How the statements of one enqueue check that the call's transaction has not ended (rule:
+ * ended-transaction).
  */
 export interface TransactionCheck {
   /**
-   * An earlier statement of this call has run, and this one must check that the transaction has not
-   * ended since. False for the first one if the driver keeps the order, and in our own
-   * transactions.
+   * An earlier statement of this call has run, so this one must check. False for the first one if
+   * the driver keeps the order, and in our own transactions.
    */
   readonly asked: boolean;
   /** Unique to this call. */
@@ -172,10 +170,10 @@ export interface RelayStatements {
   /**
    * Aliases: id shard message_type message_key topic message_body headers content_type ordering_key
    * retry_count delivery_count lock_version resend waiting_ms due body_bytes. Examines at most
-   * `dueLimit` + `immediateLimit` rows, whoever owns them (rule: bounded-scan). With `shards`,
-   * examined rows of other shards may come back with message_body NULL: the flow drops them, and
-   * knows where to continue. message_body is NULL if larger than bodyLimit; body_bytes is its
-   * length, 0 for a row of another shard, NULL for NULL.
+   * `dueLimit` + `immediateLimit` rows, whoever owns them (rule: bounded-scan). With `shards`, rows
+   * of other shards may come back with message_body NULL, which tells the flow where to continue.
+   * message_body is NULL if larger than bodyLimit; body_bytes is its length, 0 for a row of another
+   * shard, NULL for NULL.
    */
   scan(request: ScanRequest): Statement;
   /**
@@ -186,8 +184,8 @@ export interface RelayStatements {
   /** Aliases: id message_body. */
   readBodies(ids: readonly string[]): Statement;
   /**
-   * Alias: topic. For each of these texts the next topic after it, in column order, with a waiting
-   * row; NULL for none. One index lookup each.
+   * Alias: topic. For each text the next topic after it, in column order, with a waiting row; NULL
+   * for none. One index lookup each.
    */
   nextTopics(after: readonly string[]): Statement;
   /**
@@ -262,10 +260,10 @@ export interface HousekeepingStatements {
    */
   listTimed(limit: number): Statement;
   /**
-   * One statement for decisions of one transition; compares the token. `clearTimer` keeps the
-   * state: on `failed` next_retry_at becomes NULL, on `sent` 9999-12-31, because it still awaits
-   * its confirmation, and `lockFinished` takes `sent` rows with NULL. With `skipLocked`, skips
-   * locked rows instead of waiting, where the engine can. At least one decision.
+   * Decisions of one transition; compares the token. `clearTimer` keeps the state: on `failed`
+   * next_retry_at becomes NULL, on `sent` 9999-12-31, because `lockFinished` takes `sent` rows with
+   * NULL and it still awaits its confirmation. With `skipLocked`, skips locked rows, where the
+   * engine can. At least one decision.
    */
   applyTimed(request: {
     readonly transition: TimedDecision["transition"];
@@ -310,7 +308,7 @@ export interface HousekeepingStatements {
   /**
    * Alias: id. Locks finished rows of this state that are old enough, skipping locked ones where
    * the engine can. Only rows with next_retry_at NULL: a `sent` row with a time awaits its
-   * confirmation. Examines at most `limit` rows, by id after `afterId`.
+   * confirmation. Examines at most `limit` rows by id after `afterId`.
    */
   lockFinished(request: {
     readonly state: "sent" | "consumed";
@@ -365,8 +363,8 @@ export interface Migration {
    */
   readonly statements: readonly string[];
   /**
-   * An earlier step, no longer in this list. Where it never ran, tables of these names belong to
-   * others, and no statement runs.
+   * An earlier step, no longer in this list. Where it never ran, such tables belong to others, and
+   * no statement runs.
    */
   readonly undoes?: number;
 }
@@ -408,7 +406,7 @@ export interface SchemaStatements extends ColumnTypeWords {
   /**
    * Aliases: table_name, column_name, type and preset (the default, NULL = none) as the database
    * writes them, collation (NULL if the engine has none), keeps_ms (1: holds milliseconds and years
-   * beyond 3000). For the message table and its companions, in any order.
+   * beyond 3000). The message table and its companions, in any order.
    */
   columns(): Statement;
   /**
@@ -421,8 +419,8 @@ export interface SchemaStatements extends ColumnTypeWords {
   /** Sets a varying start of versions; undefined if no other server can take over. */
   readonly versionStart: string | undefined;
   /**
-   * Fails with the reason why `columns` does not show a table: it is missing, or the user lacks
-   * privileges. Undefined if the catalog shows all tables to everyone.
+   * Fails with the reason why `columns` does not show a table: missing, or no privilege. Undefined
+   * if the catalog shows all tables.
    */
   readonly lookAt?: ((table: string) => Statement) | undefined;
   /**

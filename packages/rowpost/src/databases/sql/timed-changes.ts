@@ -23,8 +23,7 @@ export function timedChanges(
   const reason = `${failReason} = COALESCE(decided.fail_reason, m.${failReason})`;
   const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
   const failed = `${state} = ${names.state("failed")}, ${nextRetryAt} = ${words.after("decided.next_ms")}, ${reason}`;
-  // The claim that sent it has counted. Without this, a slow retry would look like a recovery when it
-  // sends the row again (rule: crash-counting).
+  // The claim has counted. Otherwise a slow retry would look like a recovery (rule: crash-counting).
   const counted = `${retryCount} = COALESCE(m.${retryCount}, 0) + 1`;
   // `sent` still awaits its confirmation and must not look finished: lockFinished takes rows without
   // a time.

@@ -1,7 +1,6 @@
 /**
  * TLS failures that waiting does not fix: an untrusted certificate, a server without TLS or one
- * that requires it, an unreadable file. Recognized by Node.js codes or, if a driver drops them, by
- * its words.
+ * that requires it, an unreadable file. Recognized by Node.js codes or the driver's words.
  */
 import { ConfigurationError, describeError } from "../../runtime/errors.ts";
 

@@ -13,8 +13,8 @@ export function adminStatements(names: Names): AdminStatements {
 }
 
 /**
- * Checks the states again, although lockRows has, so that the statement is safe by itself. Keeps
- * the last error, but drops the words of a rule that had suspended the row.
+ * Checks the states again, so that the statement is safe by itself. Keeps the last error, but drops
+ * a suspension rule's words.
  */
 function changeTexts(
   names: Names,

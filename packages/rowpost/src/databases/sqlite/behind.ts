@@ -9,9 +9,8 @@ export function behindStatements(names: Names): Pick<HousekeepingStatements, "se
   const { id, state, orderingKey, nextRetryAt } = names.column;
   const pending = names.state("pending");
   /*
-   * The file has one writer at a time: a head that this statement finds unfinished stays so until
-   * it commits, and the later settle of the head finds the followers. If we die right after it,
-   * that settle brings them back.
+   * The file has one writer at a time: an unfinished head stays so until this commits, and its
+   * later settle finds the followers. If we die right after it, that settle brings them back.
    */
   const setBehind = `UPDATE ${names.table} AS m
 SET ${nextRetryAt} = follower.instant${names.changed}

@@ -17,8 +17,8 @@ export function claimStatements(
     ? ""
     : `\n  AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})`;
   /*
-   * One statement is one transaction. No other relay can claim the rows, because the shard is ours;
-   * a person's change shows in state and lock_version. If we die right after it, the rows stay
+   * One statement is one transaction. The shard is ours, so no other relay can claim the rows; a
+   * person's change shows in state and lock_version. If we die right after it, the rows stay
    * `sending`, and the next owner of the shard returns them to pending.
    */
   const claim = `UPDATE ${names.table} AS m

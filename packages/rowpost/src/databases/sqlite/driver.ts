@@ -103,11 +103,11 @@ export interface OpenOptions {
 
 /**
  * Opens a handle of rowpost's own. busy_timeout is 0: two handles in one process that wait
- * synchronously for a lock would freeze each other and the event loop (rule: sqlite-handle).
+ * synchronously would freeze each other and the event loop (rule: sqlite-handle).
  *
- * Throws `DatabaseUnavailableError` if the file cannot be opened, and `ConfigurationError` if it
- * cannot be put into WAL mode (some network file systems), without which readers and the writer
- * lock each other out.
+ * Throws `DatabaseUnavailableError` if the file cannot be opened, and `ConfigurationError` without
+ * WAL mode (some network file systems), in which case readers and the writer would lock each other
+ * out.
  */
 export async function openHandle(options: OpenOptions): Promise<SqliteHandle> {
   const { file, synchronous, onWarning } = options;

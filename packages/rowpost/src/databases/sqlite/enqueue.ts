@@ -1,6 +1,6 @@
 /**
  * The INSERT in the user's transaction, and the statements that explain or undo it. Works on SQLite
- * from 3.35 on, since the handle is the user's.
+ * from 3.35 on.
  */
 import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
@@ -35,9 +35,9 @@ function insertedRow({ layout }: Names, message: EncodedMessage): readonly unkno
 }
 
 /**
- * One statement text with one plain `?` for any number of messages, which every driver and ORM can
- * bind. Ids follow the array order. A duplicate is left out, which shows by its absence, and the
- * transaction stays usable. Without a commit nothing was written.
+ * One text with one plain `?` for any number of messages, which every driver and ORM can bind. Ids
+ * follow the array order. A duplicate is left out of the result, and the transaction stays usable.
+ * Without a commit nothing was written.
  */
 function insertText(names: Names): string {
   const { column, table } = names;

@@ -125,9 +125,9 @@ ORDER BY due_at
 LIMIT ?`;
   const apply = applyTexts(names);
   /*
-   * The i-th row by id comes due i * step from now. Takes only rows that wait longer than the whole
-   * ramp, so a second call continues where the first ended; never delayed rows (rule:
-   * delay-is-not-retry) or rows set behind. For failed rows the slow retry comes due.
+   * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
+   * so a second call continues where the first ended; never delayed rows (rule: delay-is-not-retry)
+   * or rows set behind. For failed rows the slow retry comes due.
    */
   const notDelayed =
     deliverAt === undefined

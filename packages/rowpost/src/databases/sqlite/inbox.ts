@@ -21,8 +21,8 @@ function createStatements(layout: TableLayout): InboxStatements {
   const table = inSchema(layout, layout.table);
   return {
     /**
-     * Takes the file's write lock, so no other connection inserts at the same time: it waits in
-     * BEGIN IMMEDIATE or gets SQLITE_BUSY. If we die right after it, the row does not exist.
+     * Takes the file's write lock: another insert waits in BEGIN IMMEDIATE or gets SQLITE_BUSY. If
+     * we die right after it, the row does not exist.
      */
     record: ({ consumer, type, key, topic, messageId, attempt, handledBy }, { isOwn }) => ({
       name: "recordHandling",

@@ -42,7 +42,7 @@ function takeoverStatements(names: Names): TakeoverStatements {
   const { shardTable, leaseKey, table } = names;
   const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
   // Takes the shard exactly as observed or not at all. The transaction has the file's only write
-  // lock, so two takers run one after the other (rule: hand-over).
+  // lock, so takers run one after the other (rule: hand-over).
   const take = `UPDATE ${shardTable}
 SET owner = ?, epoch = epoch + 1, lease_until = ${after("?")}, lease_ms = ?
 WHERE table_name = ${leaseKey} AND shard = 0 AND epoch = ? AND owner IS ? AND ${isoText("lease_until")} = ?`;

@@ -2,9 +2,9 @@
  * Names and expressions of this dialect, beside sql/sql-names.ts. `m` is the message row in every
  * statement.
  *
- * An instant is a text `YYYY-MM-DD HH:MM:SS.SSS` in UTC. It is readable, sorts and indexes as it
- * is, and compares correctly with CURRENT_TIMESTAMP and datetime('now', …), which other programs
- * use for their rows. SQL reads the machine's clock inside the statement.
+ * An instant is a text `YYYY-MM-DD HH:MM:SS.SSS` in UTC, which sorts as it is and compares
+ * correctly with CURRENT_TIMESTAMP and datetime('now', …) of other programs. SQL reads the
+ * machine's clock inside the statement.
  */
 import type { MessageState } from "../../message/states.ts";
 import type { Fence, RowToken } from "../../relay/store.ts";
@@ -25,8 +25,8 @@ export const ONE_SHARD = 1;
 export interface Names extends SqlNames {
   /**
    * Condition on the state of a row `m` found by its id. The `+` avoids the index on the state,
-   * with which SQLite walks every row in that state and searches the whole batch for each. 500 of
-   * 20,000 waiting rows: 16.7 s without, 12 ms with it.
+   * with which SQLite searches the whole batch for every row in that state. 500 of 20,000 waiting
+   * rows: 16.7 s without, 12 ms with it.
    */
   isIn(...states: readonly MessageState[]): string;
 }
@@ -74,10 +74,9 @@ export function msSince(instant: string): string {
 }
 
 /**
- * Condition that this owner holds the shard at this epoch. Parameters: owner, epoch. Unlike
- * elsewhere (rule: takeover-fence) a sub-query is enough, because SQLite has one writer at a time:
- * nothing can change between this check and the write it guards. There is one shard (rule:
- * sqlite-handle).
+ * Condition that this owner holds the shard at this epoch. Parameters: owner, epoch. A sub-query is
+ * enough (rule: takeover-fence), because SQLite has one writer at a time: nothing changes between
+ * this check and the write it guards.
  */
 export function fenceCondition(names: Names): string {
   return `EXISTS (SELECT 1 FROM ${names.shardTable} WHERE table_name = ${names.leaseKey} AND shard = 0 AND owner = ? AND epoch = ?)`;

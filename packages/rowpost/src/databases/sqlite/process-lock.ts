@@ -1,12 +1,12 @@
 /**
- * Process names as a replacement for session locks, which SQLite lacks. Only processes of one host
- * use a file in WAL mode, and the kernel knows which of them live (rule: session-lock).
+ * Process names in place of session locks. Only processes of one host use a file in WAL mode, and
+ * the kernel knows which of them live (rule: session-lock).
  */
 import { readFileSync, readlinkSync } from "node:fs";
 
 /**
- * Name of this process: boot, pid namespace, pid and start time, which excludes later processes
- * with the same pid and other containers. Undefined without Linux's /proc.
+ * Name of this process: boot, pid namespace, pid and start time, to exclude later processes with
+ * the same pid and other containers. Undefined without Linux's /proc.
  */
 export function processLock(): string | undefined {
   const place = placeOf();

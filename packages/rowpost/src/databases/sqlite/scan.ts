@@ -17,7 +17,7 @@ export function scanStatements(
   const { id, state, topic } = names.column;
   const readBodies = `SELECT CAST(m.${id} AS TEXT) AS id, ${names.body} AS message_body FROM ${names.table} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`;
   // min over a range of the index on waiting rows by topic: one lookup per topic. likely() keeps the
-  // planner off the state index, in which all waiting rows are one range: 12 ms at 40,000.
+  // planner off the state index: 12 ms at 40,000.
   const nextTopics = `SELECT (SELECT min(m.${topic}) FROM ${names.table} AS m WHERE likely(m.${state} = ${names.state("pending")}) AND m.${topic} > known.value) AS topic
 FROM json_each(?) AS known`;
   return {
@@ -74,8 +74,8 @@ function scannedColumns(names: Names, due: string): string {
 
 /**
  * Two walks along the index (state, next_retry_at), to which SQLite adds the id: waiting rows by
- * id, and due rows by time. Each ends after LIMIT rows (rule: bounded-scan). A program that inserts
- * with plain SQL may set only deliver_at; such a row is left out until it is due.
+ * id, due rows by time. Each ends after LIMIT rows (rule: bounded-scan). A row with only deliver_at
+ * set, by plain SQL, is left out until it is due.
  */
 function scanText(names: Names): string {
   const { id, state, nextRetryAt } = names.column;

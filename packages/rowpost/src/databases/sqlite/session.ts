@@ -1,7 +1,7 @@
 /**
- * Sessions on SQLite. All sessions of a database object share one handle and take turns, because
- * SQLite has one writer at a time anyway. A turn that finds the file locked waits without blocking
- * the event loop (rule: sqlite-handle).
+ * Sessions of a database object share one handle and take turns, because SQLite has one writer at a
+ * time anyway. A turn that finds the file locked waits without blocking the event loop (rule:
+ * sqlite-handle).
  */
 
 import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
@@ -66,10 +66,9 @@ async function whenFree<T>(what: string, waitMs: number, attempt: () => T): Prom
 }
 
 /**
- * Makes a session on a handle. On a handle shared with the user (a database without a file), no
- * statement runs during an open transaction, because it would read and publish uncommitted rows.
- *
- * Ignores `statementTimeoutMs`: calls are synchronous and always get an answer.
+ * On a handle shared with the user (a database without a file), no statement runs during an open
+ * transaction, because it would publish uncommitted rows. Ignores `statementTimeoutMs`: calls are
+ * synchronous.
  */
 export function createSession(handle: SqliteHandle, options: SessionOptions): Session {
   const waitMs = options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS;

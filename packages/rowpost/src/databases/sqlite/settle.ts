@@ -1,6 +1,5 @@
 /**
- * Outcomes of a batch: one statement for sent messages, one for the rest. Fenced (see
- * `fenceCondition`) and bound to one claim (rule: claim-token).
+ * Outcomes of a batch. Fenced (see `fenceCondition`) and bound to one claim (rule: claim-token).
  */
 import type { RelayStatements } from "../sql/statements.ts";
 import { after, before, fenceCondition, fenceParams, type Names, NOW, tokenRows, tokenSource } from "./names.ts";
@@ -48,9 +47,8 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
 }
 
 /**
- * A row that a confirmation overtook into `consumed` only gets its receipt. The confirmation moved
- * its lock_version, so delivery_count identifies the claim there. If we die right after it, nothing
- * is missing.
+ * A row that a confirmation overtook into `consumed` only gets its receipt; its lock_version has
+ * moved, so delivery_count identifies the claim. If we die right after it, nothing is missing.
  */
 function settleSentText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, deliveryCount, messageId, lastRetryAt } = names.column;
@@ -73,9 +71,9 @@ WHERE m.${id} = outcome.id
 }
 
 /**
- * A row that a confirmation has overtaken is left to housekeeping. Finds the rows by id and then
- * deletes them, because DELETE cannot join. If we die before it, the message is sent again with the
- * same identity; right after it, nothing is missing.
+ * A row that a confirmation has overtaken is left to housekeeping. Finds the rows by id first,
+ * because DELETE cannot join. If we die before it, the message is sent again with the same
+ * identity; right after it, nothing is missing.
  */
 function deleteSentText(names: Names, from: From): string {
   const { id } = names.column;
@@ -85,8 +83,8 @@ function deleteSentText(names: Names, from: From): string {
 }
 
 /**
- * Failures and uncounted returns: pending with a time, or failed. Writes the start of the attempt
- * if there was one (retry_delta 1). If we die right after it, nothing is missing.
+ * Failures and uncounted returns: pending with a time, or failed. Writes the start of an attempt
+ * (retry_delta 1). If we die right after it, nothing is missing.
  */
 function settleOtherText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, retryCount, deliveryCount, lastRetryAt } = names.column;

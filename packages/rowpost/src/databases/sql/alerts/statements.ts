@@ -9,8 +9,8 @@ const LATE_ROWS = 10_000;
 const KEPT_SILENCE_MS = 30 * 86_400_000;
 
 /**
- * Inserts the table's row unless it exists; the later of two evaluators finds the other's row. If
- * we die right after it, the row has no owner.
+ * Inserts the table's row unless it exists; the later of two evaluators finds it. If we die right
+ * after it, the row has no owner.
  */
 export function addAlerts({ companions, key }: MessageTable): Cold {
   return cold("addAlerts")`${insertNew} ${companions.alert} (table_name) VALUES (${key})${orNothing("table_name")}`;
@@ -19,7 +19,7 @@ export function addAlerts({ companions, key }: MessageTable): Cold {
 /**
  * Locks the row and affects it if the lease is free or this owner's; the later of two evaluators
  * finds it taken. If we die right after it, another takes over after the lease. An end too far
- * ahead comes from a clock that was set back since.
+ * ahead comes from a clock that was set back.
  */
 export function holdAlerts({ companions, key }: MessageTable, { leaseMs, owner }: AlertLease): Cold {
   return cold("holdAlerts")`UPDATE ${companions.alert} SET owner = ${owner}, lease_until = ${after(leaseMs)}
@@ -27,9 +27,8 @@ WHERE table_name = ${key} AND (owner = ${owner} OR owner IS NULL OR lease_until 
 }
 
 /**
- * Locks the row and changes it only while this owner holds the lease, so an evaluator frozen past
- * its lease writes nothing. If we die right after it, the next owner finds the pending notices in
- * the row.
+ * Locks the row and changes it only for the lease's owner, so an evaluator frozen past its lease
+ * writes nothing. If we die right after it, the next owner finds the pending notices.
  */
 export function saveAlerts(
   { companions, key }: MessageTable,

@@ -1,6 +1,6 @@
 /**
- * Changes by hand, within the caller's transaction: locks the rows, compares them with what was
- * seen, changes those that still match, and records author and reason.
+ * Changes by hand in the caller's transaction: locks the rows, changes those that are as they were
+ * seen, and records author and reason.
  */
 
 import type { ChangeConflict, OperatorAction, SeenMessage } from "../../../admin/message-admin.ts";

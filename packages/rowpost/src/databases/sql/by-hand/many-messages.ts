@@ -1,7 +1,6 @@
 /**
- * Changes by hand of all messages that match a filter, in one batch or many, each a transaction
- * with an audit entry. Only the audit records a running change: if we die, the committed batches
- * are changed, and the same filter no longer matches them.
+ * Changes by hand of all messages that match a filter, in batches, each a transaction with an audit
+ * entry. If we die, the committed batches are changed, and the filter no longer matches them.
  */
 import { randomUUID } from "node:crypto";
 import type {
@@ -67,8 +66,8 @@ export function createManyMessages(parts: ManyMessageParts): ManyMessageChanges 
   const { table } = parts.statements;
 
   /**
-   * Rows to change, lowest ids first: named rows in any state, so that conflicts can be reported,
-   * else rows in an allowed state.
+   * Rows to change, lowest ids first: named rows in any state, to report conflicts, else rows in an
+   * allowed state.
    */
   async function targets(request: Meant, allowed: readonly MessageState[]): Promise<Targets> {
     const { afterId, filter, seen, timeLimitMs = CHANGE_SEARCH_MS, upToId } = request;

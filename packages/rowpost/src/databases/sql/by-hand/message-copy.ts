@@ -1,6 +1,6 @@
 /**
- * Sends a message anew with changes. The copy and the change of the original are one transaction,
- * with an audit entry for each that refers to the other.
+ * Sends a message anew with changes. One transaction writes the copy, changes the original, and
+ * adds an audit entry for each that refers to the other.
  */
 
 import type { CopyChange, CopyReport, CopyRequest, StoredMessage } from "../../../admin/message-admin.ts";

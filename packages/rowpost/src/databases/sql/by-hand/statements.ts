@@ -44,9 +44,9 @@ function version({ has, name }: MessageTable): Sql {
 }
 
 /**
- * Aliases: id state lock_version fail_reason. Locks these rows in id order, like every statement
- * that locks several, until the change in the same transaction. Uses the primary key: with few rows
- * or stale statistics MySQL walks the whole table, and locks and waits for other rows.
+ * Aliases: id state lock_version fail_reason. Locks these rows in id order, like every statement,
+ * until the change in the same transaction. By the primary key: with few rows or stale statistics
+ * MySQL walks the whole table and waits for other rows.
  */
 export function lockRows(table: MessageTable, ids: readonly string[]): Cold {
   const { column, messages, name, words } = table;
@@ -59,8 +59,8 @@ FROM ${messages} AS m${by("PRIMARY")} WHERE ${plain(words.idIn(name("id"), ids))
 type RuleName = Pick<SuspensionRule, "scope" | "value">;
 
 /**
- * Aliases: scope value reason author ends_in_ms (NULL: until lifted). Locks the rule, if it exists;
- * the later of two parallel changes sees the first one's.
+ * Aliases: scope value reason author ends_in_ms (NULL: until lifted). Locks the rule; the later of
+ * two parallel changes sees the first one's.
  */
 export function lockSuspension({ companions, key, words }: MessageTable, { scope, value }: RuleName): Cold {
   return cold(

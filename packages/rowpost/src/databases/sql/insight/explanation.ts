@@ -1,7 +1,4 @@
-/**
- * Why a message is not sent: the first of the relay's rules that holds it back. For the command
- * line and other views.
- */
+/** Why a message is not sent: the first of the relay's rules that holds it back. */
 
 import type { ChangeByHand, Explanation, MessageSummary } from "../../../admin/message-admin.ts";
 import { ruleOfReason } from "../../../message/suspension-reason.ts";

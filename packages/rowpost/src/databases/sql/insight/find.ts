@@ -49,7 +49,7 @@ export function find(table: MessageTable, request: FindRequest): Cold {
 
 /**
  * Alias: count, of messages of these types with this key prefix, at most `limit` per type. The
- * order forces a walk of the index on type and key, which ends at the limit.
+ * order makes it a walk of the index on type and key, which ends at the limit.
  */
 export function countKeys(table: MessageTable, { archived, keyPrefix, limit, types }: KeyCount): Cold {
   const [type, key] = [table.column("messageType"), table.column("messageKey")];

@@ -1,12 +1,11 @@
 /**
- * Finds the id for an instant: rows get ids in the order in which they are written, so reading a
- * few rows is enough.
+ * Finds the id for an instant by reading a few rows, because ids follow the order of writing.
  *
- * The order is not exact, since hosts with different clocks write the time. So both ends of a range
- * are widened, and the statement also compares the time. The first look, at 64 rows across the
- * table, detects a table in another order (restored, or numbered by hand), whose range is then not
- * narrowed. It also detects an archive in which ids restarted, as after a TRUNCATE of the message
- * table: it reads two rows at each place and the last archived ones.
+ * Hosts with different clocks write the time, so both ends of a range are widened, and the
+ * statement compares the time too. A first look at 64 rows detects a table in another order
+ * (restored, or numbered by hand), whose range is then not narrowed. It also reads two rows per
+ * place and the last archived ones, to detect an archive in which ids restarted after a TRUNCATE of
+ * the message table.
  */
 import type { MessageFilter } from "../../../admin/message-admin.ts";
 import type { MessageTable } from "../cold-table.ts";

@@ -1,7 +1,7 @@
 /**
- * Searches messages without reading the whole table. A filter uses an index where one fits; else
- * the search walks the primary key in steps until the page is full or the time is over. It finds
- * ids first and then reads their rows, so it carries no bodies.
+ * Searches messages without reading the whole table: by an index where one fits, else along the
+ * primary key in steps until the page is full or the time is over. Finds ids first and then reads
+ * their rows, so it carries no bodies.
  */
 
 import type { MessageFilter, MessageSummary, SeenMessage, StoredMessage } from "../../../admin/message-admin.ts";
@@ -15,15 +15,15 @@ import { COUNTED_ROWS, type FindRequest, type IdRange, type MessageMatch, type R
 import { chunkEnd, countStates, nextType, readMessages } from "./statements.ts";
 
 /**
- * Rows of a step along the primary key; the first is small, because most pages fill soon. A step of
- * 20,000 takes 8 to 41 ms (MariaDB 10.11 and PostgreSQL 15, 2,000,000 rows of 700 bytes).
+ * Rows of a step along the primary key; the first is small, because most pages fill soon. 20,000
+ * take 8 to 41 ms (MariaDB 10.11 and PostgreSQL 15, 2,000,000 rows of 700 bytes).
  */
 const FIRST_STEP = 2_000;
 const LONGEST_STEP = 20_000;
 /**
- * Rows of states sorted if the first step along the primary key has not filled the page. Behind
- * 130,000 newer messages a page of 25,000 failed ones among 10,000,000 takes 19 ms (MariaDB 10.11);
- * the steps took 500 behind 300,000. PostgreSQL finds them in id order.
+ * Rows of states sorted if the first step has not filled the page. Behind 130,000 newer messages a
+ * page of 25,000 failed ones among 10,000,000 takes 19 ms (MariaDB 10.11); the steps took 500
+ * behind 300,000. PostgreSQL finds them in id order.
  */
 const SORTED_ROWS = 50_000;
 /** With more types, a key without its type is searched along the primary key. */

@@ -10,7 +10,7 @@ import { countByState, countStates, oldestDue } from "./statements.ts";
 /**
  * Rows per state whose topics are read. Each may be on an uncached page: 5,000 took 440 ms on a
  * table of 2,000,000 rows, 10,000 in memory 40 ms (MariaDB 10.11). Failed rows are read up to the
- * count's limit, because alerts exist per topic.
+ * count's limit, because alerts are per topic.
  */
 const SAMPLED_ROWS = 300;
 const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
@@ -56,7 +56,7 @@ export async function readStatus({ read, statements }: MessageStatusParts, exact
 
 /**
  * Relays with a topic list have their own lease rows (own-topics.ts). Leaves out a list's rows if
- * the registry, which forgets the dead after a day, has none of its owners, and the table's own
+ * none of its owners is in the registry, which forgets the dead after a day, and the table's own
  * while only relays with lists run.
  */
 export function usedLeases(rows: readonly Row[], relays: readonly RelayStatus[]): ShardLease[] {

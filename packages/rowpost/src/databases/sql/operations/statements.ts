@@ -5,8 +5,7 @@ import type { MessageTable } from "../cold-table.ts";
 
 /**
  * Aliases: id made_at (ISO text) author via action reason result changed ids before_image details.
- * Newest first, along the primary key; otherwise SQLite reads and sorts all entries of the table by
- * their index.
+ * Newest first, along the primary key; otherwise SQLite sorts all entries of the table.
  */
 export function readAudit(
   { companions, key }: MessageTable,
@@ -48,8 +47,8 @@ WHERE s.hash = ${hash} AND s.ends_at > ${now} AND s.seen_at > ${after(-idleMs)}`
 }
 
 /**
- * Marks the session as seen now, unless that happened less than `afterMs` ago. Locks its one row;
- * the later of two parallel calls finds it marked.
+ * Marks the session as seen, unless that happened less than `afterMs` ago. Locks its one row; the
+ * later of two parallel calls finds it marked.
  */
 export function touchSession(
   { companions }: MessageTable,

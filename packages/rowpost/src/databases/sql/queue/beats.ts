@@ -1,6 +1,6 @@
 /**
- * Heartbeats of all consumers of a queue, together on one session. A locked row does not delay the
- * others: its owner then beats separately.
+ * Heartbeats of all consumers of a queue, on one session. A locked row does not delay the others:
+ * its owner then beats separately.
  */
 import type { GroupKey } from "../../../queue/store.ts";
 import type { LeaseStore } from "../../../relay/store.ts";
@@ -45,9 +45,9 @@ export function createBeats({ beats, onLease, pool }: BeatsParts): (beat: Beat) 
   let left: ReadonlyMap<string, string> = new Map();
 
   /**
-   * Undefined: a locked row was skipped. A renewed row differs from the lease_until that we left
-   * there: at its epoch only we write it, only here, and after reading the member's clock. So after
-   * a failed or separate heartbeat there is nothing to compare with.
+   * Undefined: a locked row was skipped. A renewed row differs from the lease_until that we left:
+   * at its epoch only we write it, only here. So after a failed or separate heartbeat there is
+   * nothing to compare with.
    */
   async function beatTogether(members: readonly Beat[]): Promise<(View | undefined)[]> {
     const before = left;

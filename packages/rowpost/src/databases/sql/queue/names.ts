@@ -15,7 +15,7 @@ export function queueMigrations(tables: readonly string[], milestones: readonly 
 
 /**
  * The queue's own tables, in the order in which a topic's rows are deleted. Counters first, which
- * waits for a running append; later appends find no topic.
+ * waits for a running append; later ones find no topic.
  */
 export const TOPIC_TABLES = [
   "message_topic_partition",

@@ -1,6 +1,6 @@
 /**
  * Sessions of all consumers of a queue: one for the leases, whose lock shows that they live, and a
- * few for reads and writes. Statements do not wait for other consumers'.
+ * few for reads and writes.
  */
 import type { LeaseStore } from "../../../relay/store.ts";
 import type { QueueSql, Session } from "../../database.ts";

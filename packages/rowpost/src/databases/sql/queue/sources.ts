@@ -18,8 +18,8 @@ export interface Sorted {
 }
 
 /**
- * Records the source ids in the transaction that appends. A parallel append of the same ids waits
- * at the first row, since the key includes neither month nor partition.
+ * Records the source ids in the transaction that appends. A parallel append waits at the first row,
+ * since the key includes neither month nor partition.
  */
 export function* leaveOutKnown(
   statementsFor: (sources: Parameters<SourceStatements["putSources"]>[1]) => readonly Statement[],

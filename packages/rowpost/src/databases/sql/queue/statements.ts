@@ -1,7 +1,7 @@
 /**
- * A dialect's statements for the queue, in the files `schema.ts topics.ts append.ts consume.ts
- * redelivery.ts leases.ts` and those of the `…-statements.ts` files here. Rows come back under the
- * documented aliases, ids as text. Aliases on users' handles have no underscore.
+ * A dialect's statements for the queue, in `schema.ts topics.ts append.ts consume.ts redelivery.ts
+ * leases.ts` and as in the `…-statements.ts` files here. Rows come back under the documented
+ * aliases, ids as text. Aliases on users' handles have no underscore.
  */
 import type {
   AppendRequest,
@@ -32,8 +32,8 @@ export interface TopicStatements {
 export type CheckedStatement = (check: TransactionCheck) => Statement;
 
 /**
- * Run on users' handles with foreign settings. If the call's transaction has ended, each fails, or
- * does nothing and returns a row of NULLs.
+ * Run on users' handles. If the call's transaction has ended, each fails, or does nothing and
+ * returns a row of NULLs.
  */
 export interface AppendStatements extends Pick<EnqueueStatements, "markTransaction"> {
   /**
@@ -69,7 +69,7 @@ export interface AppendStatements extends Pick<EnqueueStatements, "markTransacti
 export interface SourceStatements {
   /**
    * Records unknown source ids, waiting for parallel appends of them. Aliases of the last
-   * statement: sourceid messageid, of all of them as they are now.
+   * statement: sourceid messageid, of all of them.
    */
   putSources(topic: string, sources: readonly NewSource[]): readonly Statement[];
   /** Deletes some of those older than this. */
@@ -96,8 +96,7 @@ export interface ConsumeStatements {
   moveProgress(key: GroupKey, request: ProgressRequest): Statement;
   /**
    * Records of a group in a round, for ids of one month. No lock: only the partition's owner writes
-   * them, and a former owner is fenced by the epoch when it settles. Aliases: id attempt silent (0
-   * or 1).
+   * them, and the epoch fences a former owner when it settles. Aliases: id attempt silent (0 or 1).
    */
   readRecorded(
     key: GroupKey,

@@ -1,6 +1,6 @@
 /**
- * The statements of an append in sequence, with or without awaits: on a synchronous handle all run
- * in the turn of the call, before the user's code can end the transaction.
+ * The statements of an append: on a synchronous handle all run in the turn of the call, before the
+ * user's code can end the transaction.
  */
 import { TransactionRequiredError } from "../../../runtime/errors.ts";
 import type { Executor, QueryResult } from "../../../transactions/executor.ts";
@@ -36,8 +36,8 @@ export function stepsIn(
 }
 
 /**
- * A transaction of outbox.transaction knows when it has ended, but not of a rollback to a
- * savepoint, so its statements check for that like those in a user's.
+ * A transaction of outbox.transaction does not know of a rollback to a savepoint, so its statements
+ * check for that.
  */
 function looking(send: Send): Send {
   let begun = false;
@@ -58,8 +58,8 @@ interface Turns {
 const turnsByHandle = new WeakMap<object, Turns>();
 
 /**
- * Waits for the call before in this transaction. The checks treat them as one call: if the
- * transaction ended between two calls, the second one's first statement notices.
+ * Waits for the previous call in this transaction. If the transaction ended between two calls, the
+ * second one's first statement notices.
  */
 async function inTurn<T>(handle: object, own: Send, steps: Steps<T>): Promise<T> {
   const before = turnsByHandle.get(handle);

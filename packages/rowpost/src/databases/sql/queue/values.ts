@@ -32,7 +32,7 @@ export function redeliveryRows(redeliveries: readonly Redelivery[]): string {
 
 /**
  * Whether an attempt ends this redelivery: it is the next one, or its start is marked there.
- * Otherwise the message was redelivered by hand meanwhile, and the row stays.
+ * Otherwise the message was redelivered by hand, and the row stays.
  */
 export function endsRedelivery(row: string, attempt: string): string {
   return `(${row}.attempt = ${attempt} - 1 OR (${row}.attempt = ${attempt} AND ${row}.fail_reason LIKE '${BEGUN_MARK}%'))`;

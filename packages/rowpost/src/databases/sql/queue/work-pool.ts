@@ -1,6 +1,6 @@
 /**
- * Sessions that the consumers of a queue share for reads and settles. A statement takes a free one
- * or opens another. A slow statement no longer counts toward the bound, so it delays no other.
+ * Sessions that a queue's consumers share for reads and settles. A statement takes a free one or
+ * opens another. A slow one no longer counts toward the bound, so it delays no other.
  */
 import type { Session } from "../../database.ts";
 import type { SessionSlots } from "../session-slots.ts";

@@ -1,6 +1,6 @@
 /**
- * Reconciling: the operator's queries, existing identities, and consumers' reports. Runs in
- * transactions that read one snapshot and write nothing; no locks, and no statement reads a body.
+ * Reconciling: the operator's queries, existing identities, and consumers' reports, in read-only
+ * transactions on one snapshot. No locks, and no bodies.
  */
 import { by, bytesOf, type Cold, cold, iso, part, plain, type Sql, textOf, withKeys } from "../cold.ts";
 import type { MessageTable } from "../cold-table.ts";
@@ -17,8 +17,8 @@ export interface WrappedQuery {
 const IDENTITY_INDEX = { messages: "uk_type_key", archive: "idx_type_key" };
 
 /**
- * Wraps the query as the table of a SELECT, so that it can only be a SELECT, and every driver
- * returns its keys as text.
+ * The query is the table of a SELECT, so it can only be a SELECT, and every driver returns its keys
+ * as text.
  */
 function queried({ text, typed }: WrappedQuery): Sql {
   return part`SELECT ${typed ? textOf("q.message_type") : part`NULL`} AS message_type, ${textOf("q.message_key")} AS message_key FROM (
@@ -47,9 +47,9 @@ GROUP BY ${bytesOf("r.message_type")}, ${bytesOf("r.message_key")} HAVING COUNT(
 }
 
 /**
- * Aliases: message_type, message_key as stored, of rows with this type and one of these keys,
- * compared by the columns' collation. One lookup per key in an index with all columns read. Names a
- * known index: with statistics from a small table, MySQL walks all of it.
+ * Aliases: message_type, message_key as stored, of rows with this type and one of these keys, by
+ * the columns' collation. One lookup per key in a covering index, named because MySQL with
+ * statistics from a small table walks all of it.
  */
 export function existing(
   { column, companions, layout, messages }: MessageTable,

@@ -165,9 +165,9 @@ function answered(rows: readonly Row[], { type }: UserQuery, limit: number): Use
 
 /**
  * When the finished messages with the lowest ids were finished: `sent`, `consumed`, and the first
- * of the archive. Creation times do not work, because a message delayed for a month outlives its
- * contemporaries. A message that awaits its confirmation can outlive others that are deleted at
- * once, so it does not show what is kept.
+ * of the archive. Creation times do not work, because a message delayed for a month outlives others
+ * of its time. A message that awaits its confirmation may outlive deleted ones, so it does not show
+ * what is kept.
  */
 async function oldestFinished({ read, search, statements }: ViewParts): Promise<readonly number[]> {
   const { housekeeping, table } = statements;

@@ -1,8 +1,6 @@
 /**
- * Inserts the times into an operator's query and changes nothing else.
- *
- * The times are literals made from numbers. As parameters they would mix with the query's question
- * marks, and drivers disagree about those within texts.
+ * Inserts the times into an operator's query, as literals made from numbers. Parameters would mix
+ * with the query's question marks, and drivers disagree about those within texts.
  */
 import { ConfigurationError } from "../../../runtime/errors.ts";
 
@@ -27,8 +25,8 @@ export function namedTimes(query: string, opaque: RegExp): NamedTimes {
 
 /**
  * The query with `put` in place of `:from` and `:to` outside texts, names and comments. Throws
- * `ConfigurationError` for more than one statement, an unbalanced closing parenthesis, a comment
- * that may be code, and a parameter.
+ * `ConfigurationError` for a second statement, an unbalanced closing parenthesis, a comment that
+ * may be code, and a parameter.
  */
 export function putTimes(query: string, opaque: RegExp, put: (name: "from" | "to") => string): string {
   const text = query.trim().replace(/;$/, "");
