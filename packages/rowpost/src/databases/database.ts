@@ -21,7 +21,7 @@ import type { SchemaStatements } from "./sql/statements.ts";
 
 export type { TableLayout };
 
-/** SQL family. MariaDB and MySQL share statements; their differences are facts of the session. */
+/** SQL family. MariaDB and MySQL share statements. */
 export type DialectName = "mysql" | "postgres" | "sqlite";
 
 /**
@@ -37,8 +37,8 @@ export interface SessionOptions {
   /** Owner, for people: in `application_name` on PostgreSQL, `program_name` on MySQL. */
   readonly of?: "consumer" | undefined;
   /**
-   * A statement without an answer after this long fails with `DatabaseUnavailableError`, and the
-   * session is dead. Default 30,000.
+   * A statement without an answer after this long fails with `DatabaseUnavailableError` and ends
+   * the session. Default 30,000.
    */
   readonly statementTimeoutMs?: number;
   /**
@@ -61,8 +61,7 @@ export interface SessionOptions {
    */
   readonly snapshot?: boolean;
   /**
-   * When aborted, the connection is cut at once, even while connecting. Pending statements fail and
-   * may have taken effect.
+   * When aborted, the connection is cut at once. Pending statements fail and may have taken effect.
    */
   readonly signal?: AbortSignal | undefined;
   /** Called once when the session dies by a lost connection, a time-out or `abandon`. */
@@ -70,13 +69,11 @@ export interface SessionOptions {
 }
 
 /**
- * One connection of rowpost's own. Statements run one after another; outside `transaction` each
- * commits by itself.
+ * One connection of rowpost's own. Statements run in sequence; outside `transaction` each commits
+ * by itself.
  */
 export interface Session {
-  /**
-   * `mariadb`, `mysql`, `postgres`, `sqlite`, with the server's version; for logs and error texts.
-   */
+  /** Product with the server's version, for logs and error texts. */
   readonly server: { readonly product: "mariadb" | "mysql" | "postgres" | "sqlite"; readonly version: string };
   /** Runs one statement. */
   run(statement: Statement): Promise<QueryResult>;
@@ -108,14 +105,14 @@ export interface Session {
 }
 
 /**
- * Hint that there is something to relay, in-process and, where the engine supports it, across
- * processes. A lost hint costs only latency.
+ * Hint that there is something to relay, also across processes where the engine supports it. A lost
+ * hint costs only latency.
  */
 export interface Doorbell<News = undefined> {
   /** Rings for relays in this process; `news` is what is known already. */
   ring(news?: News): void;
   /**
-   * Calls `listener` on each ring (from this process, or from the engine once `listen` is on).
+   * Calls `listener` on each ring from this process, or from the engine once `listen` is on.
    * Returns a function that unsubscribes.
    */
   subscribe(listener: (news?: News) => void): () => void;
@@ -127,7 +124,7 @@ export interface AppendNews {
   readonly lastId: string;
 }
 
-/** Names of tables that belong together. */
+/** The message table to work on. */
 export interface StoreOptions {
   readonly layout: TableLayout;
 }
@@ -200,8 +197,8 @@ export interface Database {
   /** Wakes relays of this process. */
   readonly doorbell: Doorbell;
   /**
-   * PostgreSQL: LISTENs on the channel of this table and rings the doorbell. Elsewhere resolves to
-   * undefined: poll. The signal cuts the connection.
+   * PostgreSQL: LISTENs on the channel of this table and rings the doorbell, until the signal.
+   * Elsewhere resolves to undefined: poll.
    */
   listen(layout: TableLayout, signal?: AbortSignal): Promise<{ close(): Promise<void> } | undefined>;
   /** Migrations and their checks, for `migrate` (databases/sql/migrate.ts) and `rowpost doctor`. */

@@ -116,10 +116,7 @@ function executorOf(connection: Connection, prepares: boolean): Executor {
   };
 }
 
-/**
- * Free if the status says no. A yes may be the driver's guess after an error, so the server is
- * asked.
- */
+/** A no is free. A yes may be the driver's guess after an error, so the server is asked. */
 async function isOpen(connection: Connection): Promise<boolean> {
   if (!statusSaysOpen(connection.info.status)) return false;
   await connection.query(callOf(ASK_STATUS), []);

@@ -28,13 +28,11 @@ export interface OwnConnection {
    */
   ended(afterError: boolean): boolean | Promise<boolean>;
   /**
-   * Returns the connection to the pool. `broken`: its state is unknown, and it must not be used
-   * again.
+   * Returns the connection to the pool. `broken`: its state is unknown, so it must not be reused.
    */
   release(broken: boolean): unknown;
 }
 
-/** Work in a transaction. */
 export type Work<T> = (tx: Transaction) => Promise<T>;
 
 /**
@@ -56,7 +54,8 @@ export async function transact<T>(connection: OwnConnection, work: Work<T>): Pro
       broken = false;
       return result;
     } catch (error) {
-      // A failed rollback leaves the connection in an unknown state. The caller gets the original error.
+      // A failed rollback leaves the connection in an unknown state. The caller gets the original
+      // error.
       broken = await connection.rollback().then(
         () => false,
         () => true,
@@ -80,10 +79,7 @@ async function commit(connection: OwnConnection): Promise<void> {
   }
 }
 
-/**
- * An error that the server itself sent, such as a failed deferred constraint: nothing was
- * committed.
- */
+/** An error that the server sent, such as a failed deferred constraint: nothing was committed. */
 function isServersAnswer(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ("sqlState" in error && typeof error.sqlState === "string") return !("fatal" in error && error.fatal === true);

@@ -71,7 +71,8 @@ function executorOf(
   return {
     kind: "pg",
     run: async ({ name, params, text }: Statement) => {
-      // With separate text and values pg copies no configuration object, which saves 2 us a statement.
+      // With separate text and values pg copies no configuration object, which saves 2 us a
+      // statement.
       const answer = await (options.prepare === true && name !== USER_STATEMENT
         ? client.query({ name: preparedName(text), text, values: params })
         : client.query(text, params));
@@ -142,8 +143,8 @@ function own(client: Client, options: PostgresOptions): OwnConnection {
     executor: sayingWhenFailed(executorOf(client, options, onAnswer)),
     begin: () => client.query("BEGIN"),
     commit: async () => {
-      // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, without an error (rule:
-      // ended-transaction).
+      // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, without an error
+      // (rule: ended-transaction).
       const { command } = await client.query("COMMIT");
       if (command !== "COMMIT") {
         throw new TransactionLostError(
@@ -152,8 +153,8 @@ function own(client: Client, options: PostgresOptions): OwnConnection {
       }
     },
     rollback: () => client.query("ROLLBACK"),
-    // A failed transaction has not ended: the user may roll back to a savepoint. Until then the server
-    // refuses every statement.
+    // A failed transaction has not ended: the user may roll back to a savepoint, and until then the
+    // server refuses every statement.
     ended: async (afterError) => {
       if (client.getTransactionStatus !== undefined) return client.getTransactionStatus() === "I";
       if (!afterError && !mayBeOver) return false;

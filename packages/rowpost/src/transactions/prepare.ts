@@ -35,8 +35,8 @@ const longTimes = new Map<string, number>();
 const moved = new WeakSet<object>();
 
 /**
- * True for our statements with few parameters, and for longer ones that repeat, on a `connection`
- * of our own pool.
+ * True for our statements with few parameters, and for longer ones that repeat, on our own pool's
+ * `connection`.
  */
 export function isPrepared({ name, params, text }: Statement, connection: object): boolean {
   if (name === USER_STATEMENT && /\buse\b/i.test(text)) moved.add(connection);

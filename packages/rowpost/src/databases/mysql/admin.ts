@@ -17,7 +17,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
     names.has("updatedBy")
       ? { set: `, ${column("updatedBy")} = LEFT(?, 64)`, params: [action.author] }
       : { set: "", params: [] };
-  /** Keeps the last error, but drops the words of a rule that had suspended the row. */
+  /** Keeps the last error, but drops a suspension rule's words. */
   const lastError = `${column("failReason")} = IF(LEFT(${column("failReason")}, ${RULE_WORDS.length}) = '${RULE_WORDS}', NULL, ${column("failReason")})`;
 
   return {

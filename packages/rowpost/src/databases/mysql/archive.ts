@@ -1,7 +1,4 @@
-/**
- * Moves finished messages away (rule: checked-move): lock by state, copy, delete, all in one
- * transaction of the flow.
- */
+/** Moves finished messages away in one transaction of the flow (rule: checked-move). */
 import { ENGINE_COLUMNS } from "../sql/layouts.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
@@ -19,10 +16,7 @@ export function archiveStatements(
   const finishedRows = (finished: "sent" | "consumed"): string =>
     `${column("state")} = ${state(finished)} AND ${column("nextRetryAt")} IS NULL`;
 
-  /**
-   * Time at which the row reached this state: its own column if the layout has one, else its last
-   * change.
-   */
+  /** When the row reached this state: its own column, else its last change. */
   function since(finished: "sent" | "consumed"): string {
     const property = finished === "sent" ? "sentAt" : "consumedAt";
     return names.has(property) ? `COALESCE(${column(property)}, ${column("gmtModified")})` : column("gmtModified");
@@ -46,7 +40,7 @@ export function archiveStatements(
       params: [afterId, olderThanMs],
     }),
 
-    /** Reads `rows` index entries and no row. Takes no lock. */
+    /** Reads `rows` index entries and no row. No lock. */
     passFinished: ({ state: finished, afterId, rows }) => ({
       name: "passFinished",
       text: `SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
@@ -54,7 +48,7 @@ export function archiveStatements(
       params: [afterId],
     }),
 
-    /** lockFinished or lockRows has locked the rows in the same transaction. */
+    /** lockFinished or lockRows has locked the rows. */
     copyToArchive: (ids) => ({
       name: "copyToArchive",
       text: `INSERT INTO ${names.archive} (${copied.map(quoteName).join(", ")}, archived_at)
@@ -63,7 +57,7 @@ export function archiveStatements(
       params: [`[${ids.join(",")}]`],
     }),
 
-    /** Same locks as copyToArchive, so exactly the copied rows are deleted. */
+    /** Locked like copyToArchive, so exactly the copied rows are deleted. */
     deleteRows: (ids) => ({
       name: "deleteRows",
       text: `DELETE m FROM ${idRows} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,

@@ -1,5 +1,5 @@
 /**
- * Takes the followers of a blocked or busy ordering key out of the scan, and brings them back
+ * Takes followers of a blocked or busy ordering key out of the scan and brings them back
  * (sql/behind.ts).
  */
 import type { HousekeepingStatements } from "../sql/statements.ts";
@@ -52,8 +52,8 @@ export function behindStatements(
     }),
 
     /**
-     * MIN over a range of (state, next_retry_at) is one index lookup. The value is returned as
-     * stored, without a time zone.
+     * One index lookup, MIN over a range of (state, next_retry_at). Returned as stored, without a
+     * time zone.
      */
     nextBehind: (afterInstant) => ({
       name: "nextBehind",

@@ -1,4 +1,3 @@
-/** The claim, its read-back, and the list of ids in flight that replaces the mark. */
 import { hasClaimToken } from "../sql/layouts.ts";
 import type { RelayStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
@@ -23,8 +22,8 @@ export function claimStatements(
      * owner recovers them.
      */
     claim({ fence, rows, skipLocked }) {
-      // Locks the free rows before the join. LIMIT keeps the optimizer from merging this into the join,
-      // which would block.
+      // Locks the free rows. LIMIT keeps the optimizer from merging this into the join, which would
+      // block.
       const free =
         skipLocked === true
           ? `\n  STRAIGHT_JOIN (SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${rows.map(({ id }) => id).join(", ")})

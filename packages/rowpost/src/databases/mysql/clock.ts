@@ -1,6 +1,6 @@
 /**
- * SQL for the clock of a message table. The server writes and compares every instant; the client
- * sends only durations.
+ * The clock of a message table. The server writes and compares every instant; the client sends only
+ * durations.
  */
 import type { TableLayout } from "../sql/layout.ts";
 
@@ -14,17 +14,14 @@ export interface ClockWords {
   readonly now: string;
   /** Current time in milliseconds, for comparing and subtracting. */
   readonly nowMs: string;
-  /**
-   * Instant that many milliseconds from now (an SQL expression). Never earlier, even if the column
-   * stores whole seconds.
-   */
+  /** Instant that many milliseconds from now (an SQL expression), never earlier. */
   readonly later: (milliseconds: string) => string;
   /** Instant that many milliseconds ago. */
   readonly ago: (milliseconds: number) => string;
   /** An instant, or deliver_at if that is later (rule: delay-is-not-retry). */
   readonly notBeforeDelivery: (instant: string) => string;
   /**
-   * next_retry_at for a row that may be sent at once: deliver_at if it is in the future (rule:
+   * next_retry_at for a row that may be sent at once: deliver_at if in the future (rule:
    * delay-is-not-retry), else NULL.
    */
   readonly atOnce: string;
@@ -39,7 +36,6 @@ export function isoText(expression: string): string {
   return `CONCAT(LEFT(DATE_FORMAT(${expression}, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z')`;
 }
 
-/** Converts epoch milliseconds to a UTC instant. */
 export function utcOfEpochMs(expression: string): string {
   return `${EPOCH_START} + INTERVAL (${expression}) * 1000 MICROSECOND`;
 }
@@ -62,8 +58,7 @@ export function clockWords(layout: TableLayout, deliverAt: string | undefined): 
   const ahead = (milliseconds: string): string =>
     layout.fractionDigits === 3
       ? `UTC_TIMESTAMP(3) + INTERVAL (${milliseconds}) * 1000 MICROSECOND`
-      : // MySQL rounds a fraction to the nearest second and MariaDB cuts it off. Rounding up to the next
-      // second is never early on either.
+      : // MySQL rounds a fraction, MariaDB cuts it off; the next second is never early on either.
         `UTC_TIMESTAMP() + INTERVAL CEIL((MICROSECOND(UTC_TIMESTAMP(3)) + (${milliseconds}) * 1000) / 1000000) SECOND`;
   const toUtc = (expression: string): string =>
     utc ? expression : `CONVERT_TZ(${expression}, @@session.time_zone, '+00:00')`;
@@ -81,8 +76,7 @@ export function clockWords(layout: TableLayout, deliverAt: string | undefined): 
 }
 
 /**
- * Whole number as a literal, for LIMITs and shard lists: the optimizer sees the value, and no
- * driver sends it as text.
+ * Whole number as a literal, for LIMITs and shard lists, where the optimizer must see the value.
  */
 export function whole(value: number): string {
   return String(Math.max(0, Math.trunc(value)));

@@ -10,9 +10,7 @@ import { checked, IN_TRANSACTION, ownNow, ownSeconds } from "./enqueue.ts";
 import { BYTES_COLLATION, type MysqlNames } from "./names.ts";
 import { unknownStatements } from "./unknown.ts";
 
-/** States that a confirmation ends. */
 const OPEN: readonly MessageState[] = [...allowedFrom("confirm"), ...allowedFrom("confirmOvertakes")];
-/** Unique index of the default table on the identity. */
 const IDENTITY_INDEX = "uk_type_key";
 const IDS = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
 
@@ -24,13 +22,11 @@ export function confirmStatements(names: MysqlNames): ConfirmStatements {
 interface ConfirmWords {
   /** `SET` for a row that is only touched. */
   readonly touch: string;
-  /** `SET` for a row that becomes consumed. */
   readonly consume: string;
   /** Condition that the row may become consumed. */
   readonly open: string;
   /** Condition that the session is in a transaction and stores text unchanged. */
   readonly fit: string;
-  /** Current time on the clock of the table. */
   readonly now: string;
 }
 
@@ -48,7 +44,7 @@ function confirmWords(names: MysqlNames): ConfirmWords {
   };
 }
 
-/** Forces one lookup in the unique index per identity, whatever the table statistics say. */
+/** Forces one lookup in the unique index per identity. */
 function byIdentity({ column, layout, messages }: MysqlNames): string {
   const text = (length: number): string => `VARCHAR(${length}) CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
   return `JSON_TABLE(?, '$[*]' COLUMNS (type ${text(layout.limits.type)} PATH '$[0]', name ${text(layout.limits.key)} PATH '$[1]')) AS j
@@ -151,10 +147,7 @@ type OfConsumers = Exclude<keyof ConfirmStatements, OfMessages | keyof UnknownSt
 
 function consumerStatements({ confirmations, tableKey }: MysqlNames): Pick<ConfirmStatements, OfConsumers> {
   return {
-    /**
-     * Adds rows for messages that lockIdentities holds, so no other transaction adds to the same
-     * ones.
-     */
+    /** lockIdentities holds the messages, so no other transaction adds the same rows. */
     addConfirmations: (rows) => ({
       name: "addConfirmations",
       text: `INSERT INTO ${confirmations} (table_name, message, consumer, confirmed_at)

@@ -1,4 +1,3 @@
-/** Connection options and URLs. */
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { namedFile } from "../../runtime/named-file.ts";
@@ -39,8 +38,8 @@ const KINDS: OptionKinds<ConnectionOptions> = {
 export type Source = { readonly pool: unknown } | { readonly connection: ConnectionOptions };
 
 /**
- * Returns the pool or the address. Throws `ConfigurationError` for both or neither, and for an
- * unknown option, which a driver would ignore.
+ * Throws `ConfigurationError` for both or neither, and for an unknown option, which a driver would
+ * ignore.
  */
 export function sourceOf(what: string, given: object, own: Readonly<Record<string, "boolean">> = {}): Source {
   const settings = `${what}: takes { pool }, { url } or connection options such as { host, port, user, password, database }`;
@@ -96,7 +95,6 @@ export function parseUrl(url: string): ConnectionOptions {
   return options;
 }
 
-/** Query parameters of the URL, as properties of the options. */
 function settingsOf(settings: URLSearchParams): PropertyDescriptorMap {
   const found: PropertyDescriptorMap = {};
   const files: [kind: "ca" | "cert" | "key", path: string][] = [];

@@ -1,6 +1,4 @@
-/**
- * Common to both drivers' connections: a time limit for every answer, and how a connection is cut.
- */
+/** Time limit and cut of both drivers' connections. */
 import { onAbort } from "../../runtime/abort.ts";
 import { DatabaseUnavailableError } from "../../runtime/errors.ts";
 import type { QueryResult } from "../../transactions/executor.ts";

@@ -8,7 +8,7 @@ import { type Row, text, textOrNull } from "../sql/rows.ts";
 import { createNames, type MysqlNames } from "./names.ts";
 import { oldTransactions } from "./old-transactions.ts";
 
-/** Each look reads only variables, catalogs or one row of an index. None takes a lock. */
+/** Each look reads variables, catalogs or one index row. None takes a lock. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
   const names = createNames(layout);
   return [
@@ -23,7 +23,6 @@ export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
 
 const isOn = (value: string): boolean => /^(?:ON|1)$/i.test(value);
 
-/** Variables and the values to report. */
 const VARIABLES: Readonly<
   Record<string, { readonly isBad: (value: string) => boolean; readonly kind: SettingDiagnosis }>
 > = {
@@ -96,7 +95,6 @@ function zone({ layout, messages }: MysqlNames): DoctorLook {
   };
 }
 
-/** Maximum of each integer type. */
 const LIMITS: Readonly<Record<string, bigint>> = {
   smallint: 32_767n,
   mediumint: 8_388_607n,

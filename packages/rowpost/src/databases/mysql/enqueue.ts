@@ -14,7 +14,6 @@ import { utcOfEpochMs, wallClockOnce } from "./clock.ts";
 import { errorMentions, errorNumber } from "./errors.ts";
 import { type MysqlNames, quoteName } from "./names.ts";
 
-/** One value of the INSERT: column, SQL and parameters. */
 interface Field {
   readonly column: string;
   readonly sql: string;
@@ -112,7 +111,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
     /** Locks rows that this transaction has inserted. */
     deleteIdentities(list, { asked } = UNASKED) {
       const { where, params } = identities(list);
-      // Only in an open transaction: elsewhere the statement would commit by itself.
+      // Only in an open transaction; elsewhere the statement would commit by itself.
       const isOpen = `/*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ ${asked ? `${notEnded("TRUE")} AND ` : ""}`;
       return { name: "deleteIdentities", text: `DELETE m FROM ${messages} AS m WHERE ${isOpen}(${where})`, params };
     },
@@ -178,12 +177,10 @@ function answersCase(error: unknown, number: 994 | 995 | 996 | 997 | 998 | 999):
   return errorNumber(error) === 1690 && errorMentions(error, `exp(${number})`);
 }
 
-/** The INSERT's own check found no transaction. */
 export function isOutsideTransaction(error: unknown): boolean {
   return answersCase(error, 999);
 }
 
-/** Problem of the session or of the table's keys that the check found. */
 export function unfitSession(error: unknown): RowpostError | undefined {
   if (answersCase(error, 994)) return new SchemaError(WITHOUT_KEY, { cause: error });
   if (answersCase(error, 998) || INCONVERTIBLE.has(errorNumber(error))) {
@@ -218,7 +215,7 @@ export function unfitSession(error: unknown): RowpostError | undefined {
  * collations (1267).
  */
 const INCONVERTIBLE = new Set([3988, 3854, 1300, 1267]);
-/** A value broke our statement, so that the server cannot parse it, or not as this INSERT. */
+/** A value broke our statement. */
 const UNREADABLE = new Set([1064, 1136]);
 
 function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
@@ -245,8 +242,7 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   add("gmtCreate", instant);
   add("gmtModified", instant);
   if (delayed) {
-    // Parameters: delay in milliseconds, else epoch milliseconds, else NULL twice. Both the later
-    // column and a wall clock repeat them.
+    // Parameters: delay in milliseconds, else epoch milliseconds, else NULL twice.
     const utc = `COALESCE(UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND, ${utcOfEpochMs("?")})`;
     const isUtc = layout.clock === "utc";
     const at = notEarly(names, isUtc ? utc : wallClockOnce(utc, "@@global.time_zone"));
@@ -275,7 +271,7 @@ export function ownSeconds(names: MysqlNames, instant: string): string {
 /** Next whole second if the column has no fraction, so never early. */
 function notEarly(names: MysqlNames, instant: string): string {
   if (names.layout.fractionDigits === 3) return instant;
-  // Adds 999,999 microseconds, then cuts the fraction off through text, so the expression and its
-  // parameters occur only once.
+  // Adds 999,999 microseconds and cuts the fraction off as text, so the expression occurs only
+  // once.
   return `DATE_FORMAT(${instant} + INTERVAL 999999 MICROSECOND, '%Y-%m-%d %H:%i:%s')`;
 }

@@ -11,14 +11,14 @@ import {
 import { tlsFailure } from "../sql/tls-failure.ts";
 
 /**
- * Where wrappers keep the original error: `cause` (most), `parent`/`original` (Sequelize),
- * `driverError` (TypeORM), `meta`/`driverAdapterError` (Prisma).
+ * Where wrappers keep the original error: most in `cause`, Sequelize in `parent`/`original`,
+ * TypeORM in `driverError`, Prisma in `meta`/`driverAdapterError`.
  */
 const INNER = ["cause", "parent", "original", "driverError", "meta", "driverAdapterError"] as const;
 
 /**
- * The server's error number, or 0. Names are not used, because mysql2 shows some of MariaDB's
- * numbers under wrong names.
+ * The server's error number, or 0. By number, because mysql2 shows some of MariaDB's under wrong
+ * names.
  */
 export function errorNumber(error: unknown): number {
   let found = 0;
@@ -31,12 +31,10 @@ export function errorNumber(error: unknown): number {
   return found;
 }
 
-/** Whether the message of an error, or of an error it wraps, contains this text. */
 export function errorMentions(error: unknown, text: string): boolean {
   return visit(error, ({ message }) => typeof message === "string" && message.includes(text));
 }
 
-/** Text codes of an error and of the errors it wraps, such as ECONNRESET. */
 function errorCodes(error: unknown): readonly string[] {
   const codes: string[] = [];
   visit(error, ({ code }) => {
@@ -144,10 +142,7 @@ export function isRowRefused(error: unknown): boolean {
  */
 const LETTER_LACKING = new Set([1267, 1270, 1366, 3854, 3988]);
 
-/**
- * The letter that the character set lacks, or "" if the server does not name it (3854 shows the
- * whole value).
- */
+/** The letter that the character set lacks; "" if not named (3854 shows the whole value). */
 export function lackedLetter(error: unknown): string | undefined {
   const number = errorNumber(error);
   if (!LETTER_LACKING.has(number)) return undefined;

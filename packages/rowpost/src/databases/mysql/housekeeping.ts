@@ -1,6 +1,3 @@
-/**
- * Housekeeping of messages: the sweep of `sending` rows, timers, suspension, archive and gauges.
- */
 import type { TransitionName } from "../../message/states.ts";
 import { allowedFrom, MESSAGE_STATES } from "../../message/states.ts";
 import type { RowToken, TimedDecision } from "../../relay/store.ts";
@@ -14,8 +11,7 @@ import type { MysqlNames } from "./names.ts";
 import { oldTransactions } from "./old-transactions.ts";
 
 /**
- * `sent` rows that await a confirmation without a deadline stay out of (state, NULL), the range
- * that the archive reads.
+ * `sent` rows without a confirmation deadline stay out of (state, NULL), which the archive reads.
  */
 const NO_DEADLINE = "TIMESTAMP'9999-12-31 00:00:00'";
 
@@ -49,10 +45,7 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
       params: [],
     }),
 
-    /**
-     * SKIP LOCKED, because a conditional UPDATE waits for every uncommitted row of a user that it
-     * meets, whatever its state.
-     */
+    /** SKIP LOCKED, because a conditional UPDATE waits for every uncommitted row of a user. */
     failUnknownStates: (ids) => ({
       name: "failUnknownStates",
       text: failStrays(
@@ -225,10 +218,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
     LIMIT ${whole(list.length)} FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
   return {
-    /**
-     * Fenced like the claim: a relay that lost the shard returns nothing, because its successor has
-     * already done so.
-     */
+    /** Fenced like the claim: after a takeover the successor has returned the rows already. */
     recoverRows: ({ fence, rows: list }) => ({
       name: "recoverRows",
       text: `${rows(list)}
@@ -255,10 +245,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
       params: [names.fencedRows(fence, list), names.leaseKey, fence.owner, failReason],
     }),
 
-    /**
-     * Not a transition: the row stays pending and is examined later. Its time is never set before
-     * deliver_at.
-     */
+    /** Not a transition: the row stays pending until later, never before deliver_at. */
     park: ({ fence, rows: list, parkMs }) => ({
       name: "park",
       text: `${rows(list)}
@@ -283,7 +270,8 @@ function applyTimed(
   const { column, state } = names;
   const later = `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`;
   const reason = `${column("failReason")} = COALESCE(j.fail_reason, ${column("failReason")})`;
-  // The claim has counted. Otherwise a slow retry would look like a recovery (rule: crash-counting).
+  // The claim has counted. Otherwise a slow retry would look like a recovery (rule:
+  // crash-counting).
   const counted = `${column("retryCount")} = COALESCE(${column("retryCount")}, 0) + 1`;
   const changes: Record<TimedDecision["transition"], string> = {
     slowRetry: `${column("nextRetryAt")} = ${names.atOnce}, ${column("state")} = ${state("pending")}`,

@@ -63,8 +63,8 @@ function createStatements(layout: TableLayout): InboxStatements {
       params: [],
     }),
 
-    // Uses the index on the time, which includes the primary key, so it reads only the page. IF and IS
-    // TRUE keep position and consumer out of the range: with them MariaDB would sort.
+    // Uses the index on the time, which includes the primary key, so it reads only the page. IF and
+    // IS TRUE keep position and consumer out of the range: with them MariaDB would sort.
     readHandlings({ after, consumer, fromMs, limit, toMs }) {
       const place = utcOfEpochMs(whole(after === undefined ? fromMs : Date.parse(after.handledAt)));
       const behind =

@@ -1,15 +1,10 @@
-/**
- * Leases, the registry of instances and the suspension rules: small tables in UTC, at most 16 rows
- * per statement.
- */
+/** Leases, registry and suspension rules: small tables in UTC, at most 16 rows per statement. */
 import type { HeldShard } from "../../relay/store.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
 import { COMPANION_NOW as NOW, whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 
-/**
- * An instance is forgotten after this much silence, long enough for a person to see it in `status`.
- */
+/** Silence after which an instance is forgotten; until then `status` shows it. */
 const FORGET_AFTER_HOURS = 24;
 
 /**
@@ -49,9 +44,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
       params: [leaseKey, leaseKey],
     }),
 
-    /**
-     * Locks the lease rows it writes. A takeover comes before or after it, and changes the epoch.
-     */
+    /** Locks the lease rows it writes. A takeover changes the epoch. */
     renew: ({ owner, leaseMs, held: rows }) => ({
       name: "renew",
       text: `UPDATE ${held}
@@ -126,8 +119,8 @@ function registryStatements(names: MysqlNames): Pick<LeaseStatements, Registry> 
       params: [],
     }),
 
-    // Both bounds: after the clock was set back, a dead instance would otherwise count as alive until
-    // the clock catches up (rule: hand-over).
+    // Both bounds: after the clock was set back, a dead instance would otherwise count as alive
+    // until the clock catches up (rule: hand-over).
     readInstances: (instanceTimeoutMs) => ({
       name: "readInstances",
       text: `SELECT owner, label, seen_at BETWEEN ${NOW} - INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND

@@ -83,7 +83,7 @@ export function createMariadbDriver(source: Source): Driver {
     label: addressLabel(address, "mariadb"),
     ownsPool: userPool === undefined,
     connect: open,
-    // A user's pool hides its limit: counts its current connections without those of the sessions.
+    // A user's pool hides its limit: its current connections without those of the sessions.
     poolSize: async () =>
       userPool === undefined
         ? OWN_POOL
@@ -103,7 +103,6 @@ export function createMariadbDriver(source: Source): Driver {
   };
 }
 
-/** Connections of a user's pool that sessions hold. */
 const lent = new WeakMap<MariadbPool, Set<MariadbConnection>>();
 /** The pool's code for no free connection within its `acquireTimeout`. */
 const NONE_FREE = 45028;
@@ -143,13 +142,9 @@ async function lend(pool: MariadbPool, purpose: string): Promise<MariadbConnecti
   );
 }
 
-/**
- * Without `end` the connection belongs to the user's pool, where end() would return it with our
- * settings and locks on it.
- */
+/** Without `end`: from the user's pool, where end() would return it with our settings and locks. */
 function wrap(connection: MariadbConnection, cut: () => void, end?: () => Promise<void>): DriverConnection {
-  // A connection that is cut or lost while idle emits an error, which ends the process if there is no
-  // listener.
+  // Without a listener, losing an idle connection would end the process.
   connection.on("error", () => undefined);
   return createConnection({
     async query(text, params) {

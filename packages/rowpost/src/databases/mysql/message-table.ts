@@ -1,4 +1,3 @@
-/** The message table of the default layout. */
 import type { TableLayout } from "../sql/layout.ts";
 import { IDENTITY, type MysqlNames, OPEN_KEY_INDEX, quoteName, TABLE_OPTIONS, UNFINISHED } from "./names.ts";
 
@@ -8,7 +7,6 @@ import { IDENTITY, type MysqlNames, OPEN_KEY_INDEX, quoteName, TABLE_OPTIONS, UN
  */
 const SETTLE_PAD = 64;
 
-/** Columns of the default table and its archive. */
 export function defaultColumns(): readonly string[] {
   return [
     `message_type VARCHAR(64) ${IDENTITY} NOT NULL COMMENT 'what happened, such as order.created'`,

@@ -42,7 +42,7 @@ interface Mysql2 {
   createPool(options: object): Mysql2Pool;
 }
 
-/** Settings taken over from a user's pool: address and credentials. All others are ours. */
+/** Settings taken from a user's pool; all others are ours. */
 const ADDRESS_OPTIONS = [
   "host",
   "port",
@@ -75,12 +75,10 @@ const OUR_OPTIONS = {
   flags: ["FOUND_ROWS"],
 };
 
-/** Driver for mysql2, on the user's pool or an address of its own. */
 export function createMysql2Driver(source: Source): Driver {
   const userPool = "pool" in source ? corePool(source.pool) : undefined;
   const address = "connection" in source ? source.connection : poolAddress(userPool);
   let ownPool: Promise<Mysql2Pool> | undefined;
-  /** Connections of our own pool. */
   const pooled = new Set<PooledConnection>();
 
   /** A pool without readable settings lends a connection, which never goes back. */
@@ -100,8 +98,8 @@ export function createMysql2Driver(source: Source): Driver {
     if (userPool !== undefined) return userPool;
     ownPool ??= loadMysql2().then((driver) => {
       const made = driver.createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true });
-      // A server may be configured to ignore the charset of the handshake. This runs before the first
-      // use.
+      // A server may be configured to ignore the charset of the handshake. This runs before the
+      // first use.
       made.on("connection", (connection) => {
         connection.query("SET NAMES utf8mb4");
         pooled.add(connection);
@@ -138,7 +136,7 @@ function fromPool(pool: Mysql2Pool): Promise<Mysql2Connection> {
   });
 }
 
-/** `lent`: from the user's pool, where end() would return it with our settings and locks on it. */
+/** `lent`: from the user's pool, where end() would return it with our settings and locks. */
 function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
   return createConnection({
     query(text, params) {

@@ -19,15 +19,12 @@ export const BYTES_COLLATION = "/*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_
 
 export const IDENTITY: string = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
 
-/** Index of the default table on the ordering keys of unfinished rows. */
 export const OPEN_KEY_INDEX = "idx_open_key";
-/** Options of every table of rowpost. */
 export const TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC";
 
 /** States of rows that may stand in front of others with their ordering key. */
 export const UNFINISHED: readonly MessageState[] = ["pending", "sending", "suspended", "failed"];
 
-/** Quoted names and literals. */
 interface Words {
   readonly layout: TableLayout;
   /** Value of `table_name` in the companion tables. */
@@ -77,7 +74,6 @@ interface DelayWords {
   readonly notDelayed: string;
 }
 
-/** Parts of the fenced statements. */
 interface FenceWords {
   /** The message's shard, from the bytes of its ordering key or message key. */
   readonly shardOf: string;
@@ -115,8 +111,8 @@ export function quoteName(name: string): string {
 }
 
 /**
- * Our sessions do not set NO_BACKSLASH_ESCAPES and names contain no backslash, so doubling quotes
- * is enough, on a user's session too.
+ * Doubling quotes is enough, on a user's session too: ours do not set NO_BACKSLASH_ESCAPES, and
+ * names contain no backslash.
  */
 function quoteText(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;

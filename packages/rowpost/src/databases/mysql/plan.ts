@@ -1,4 +1,3 @@
-/** How MySQL and MariaDB explain a statement. */
 import type { PlanReader } from "../sql/plans.ts";
 import { textOrNull } from "../sql/rows.ts";
 

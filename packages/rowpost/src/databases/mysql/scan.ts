@@ -125,7 +125,6 @@ function waitingTopic({ column, has, state }: MysqlNames, condition: string): st
   return `${column("state")} = ${state("pending")} AND ${column("topic")} ${condition}`;
 }
 
-/** Statements on rows known by id. */
 function rows(names: MysqlNames): Pick<RelayStatements, Rows> {
   const { column } = names;
   return {
@@ -139,7 +138,7 @@ function rows(names: MysqlNames): Pick<RelayStatements, Rows> {
       };
     },
 
-    /** Exclusive locks on existing rows, one by one, held only for this short transaction. */
+    /** Exclusive locks on existing rows, held for this short transaction. */
     lockFreeRows(ids) {
       return {
         name: "lockFreeRows",

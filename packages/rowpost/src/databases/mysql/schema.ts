@@ -1,6 +1,6 @@
 /**
- * The tables, as numbered migrations, and their checks. The text of a released migration never
- * changes: databases store its checksum.
+ * Numbered migrations and checks of the tables. The text of a released migration never changes:
+ * databases store its checksum.
  */
 
 import type { Statement } from "../../transactions/executor.ts";
@@ -16,10 +16,7 @@ import { seedTable } from "./seed-tables.ts";
 import { alertTables, consoleTables } from "./tables-beside.ts";
 import { unknownTable } from "./unknown.ts";
 
-/**
- * Errors of a migration that runs again: the table, column or key exists, or the object to drop is
- * gone.
- */
+/** Errors of a migration that runs again: the object exists, or is dropped already. */
 const ALREADY_DONE = new Set([1050, 1060, 1061, 1091]);
 
 export function schemaStatements(names: MysqlNames): SchemaStatements {
@@ -31,8 +28,8 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
     migrations: migrations(names),
     transactional: false,
     // Whole seconds, because MySQL rounds a fraction to 0; lower case, because MariaDB is
-    // case-sensitive here; with the database's name, because locks are server-wide (MySQL 9.7 has no
-    // MD5).
+    // case-sensitive here; with the database's name, because locks are server-wide (MySQL 9.7 has
+    // no MD5).
     lock: {
       name: "migrationLock",
       text: "SELECT GET_LOCK(CONCAT(?, CRC32(COALESCE(DATABASE(), ''))), 60) AS locked",
@@ -112,7 +109,6 @@ const KINDS: readonly (readonly [pattern: RegExp, kind: ColumnKind])[] = [
   [/^(?:datetime|timestamp)\b/i, "instant"],
 ];
 
-/** Checks of the existing tables. */
 function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "lookAt" | "indexes"> {
   const companions = companionTables(layout);
   const schema = layout.schema === undefined ? "DATABASE()" : "?";
@@ -180,7 +176,7 @@ function migrations(names: MysqlNames): readonly Migration[] {
     {
       version: 5,
       name: "archive takes an id again",
-      // After a TRUNCATE ids restart at 1, while the archive has rows with the same ids.
+      // After a TRUNCATE ids restart at 1, while the archive keeps the same ids.
       statements: [
         `ALTER TABLE ${names.archive} DROP PRIMARY KEY, ADD PRIMARY KEY (${quoteName(layout.columns.id)}, archived_at)`,
       ],
@@ -193,7 +189,8 @@ function migrations(names: MysqlNames): readonly Migration[] {
       name: "confirmations of unknown messages",
       statements: [unknownTable(names)],
     },
-    // Migration 10 made the tables that 13 drops. Databases store its number, so it is not used again.
+    // Migration 10 made the tables that 13 drops. Databases store its number, so it is not used
+    // again.
     { version: 11, name: "alerts", statements: alertTables(names) },
     { version: 12, name: "versions begin anywhere", statements: versionStart(names) },
     {
@@ -277,8 +274,8 @@ function operations({ audit, relays }: MysqlNames): readonly string[] {
 }
 
 /**
- * The archive keeps ids, has no unique (type, key), because an archived key may be used again
- * (rule: checked-move), and no pad.
+ * The archive keeps ids, has no pad, and no unique (type, key), because an archived key may be used
+ * again (rule: checked-move).
  */
 function archiveTable(names: MysqlNames): string {
   if (names.layout.name === "default") {
@@ -304,8 +301,7 @@ function archiveTable(names: MysqlNames): string {
 function customArchive(names: MysqlNames): readonly string[] {
   const { columns } = names.layout;
   return [
-    // The default is for the rows of this SELECT, which returns none: strict mode refuses the statement
-    // without it.
+    // Strict mode refuses the statement without a default, although this SELECT returns no rows.
     `CREATE TABLE IF NOT EXISTS ${names.archive} (
   archived_at DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
   PRIMARY KEY (${quoteName(columns.id)}),

@@ -1,7 +1,4 @@
-/**
- * A session of rowpost's own on MySQL or MariaDB: settings, statements one at a time, time-outs,
- * and proof of its end.
- */
+/** A session of rowpost's own on MySQL or MariaDB. */
 import { randomBytes } from "node:crypto";
 import { onAbort } from "../../runtime/abort.ts";
 import { closeQuietly } from "../../runtime/deadline.ts";
@@ -22,10 +19,7 @@ import { endsTransaction, errorNumber, isAway, translateError } from "./errors.t
 
 const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
-/**
- * Interval and limit of the polls by which `abandon` waits for the server to finish with the
- * session.
- */
+/** Interval and limit of `abandon`'s polls. */
 const ABANDON_POLL_MS = 20;
 const ABANDON_POLLS = 250;
 /** Extra time for the server's answer that it stopped a statement at its limit. */
@@ -68,8 +62,8 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
 }
 
 /**
- * Configures the session. Each setting is explicit, so that defaults of a server or pool cannot
- * change what statements mean.
+ * Each setting is explicit, so that defaults of a server or pool cannot change what statements
+ * mean.
  */
 async function prepare(connection: DriverConnection, options: SessionOptions, timeoutMs: number): Promise<Opened> {
   // Whole seconds, at least 1; rounded down to stay below a quarter of the lease (rule:

@@ -1,7 +1,4 @@
-/**
- * Writes outcomes. Both statements are fenced like the claim and belong to one claim (rule:
- * claim-token).
- */
+/** Writes outcomes. Fenced like the claim and bound to one claim (rule: claim-token). */
 import type { LayoutColumns } from "../sql/layout.ts";
 import type { RelayStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
@@ -36,7 +33,6 @@ export function settleStatements(
    */
   const lockOrder = (from: "sending" | "pending") => (from === "pending" ? "shard" : "id");
 
-  /** `column = value` if the layout has the column. */
   function set(name: keyof LayoutColumns, value: string): readonly string[] {
     return names.has(name) ? [`${column(name)} = ${value}`] : [];
   }
@@ -89,8 +85,8 @@ export function settleStatements(
     },
 
     /**
-     * Returns rows to `pending`, or fails them. A return that was not an attempt (retry_delta = 0)
-     * leaves last_retry_at unchanged.
+     * Returns rows to `pending`, or fails them. Without an attempt (retry_delta = 0) last_retry_at
+     * stays.
      */
     settleOther({ fence, outcomes, elapsedMs, from }) {
       const more = `,

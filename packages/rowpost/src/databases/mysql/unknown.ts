@@ -1,7 +1,4 @@
-/**
- * Confirmations of unknown messages. The statements that keep them run on connections with foreign
- * settings, as in confirm.ts.
- */
+/** Confirmations of unknown messages. The statements that keep them run on users' connections. */
 import type { UnknownStatements } from "../sql/unknown-statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
 import { checked, IN_TRANSACTION } from "./enqueue.ts";
@@ -30,7 +27,7 @@ export function unknownStatements({ tableKey, unmatched }: MysqlNames): UnknownS
   const text = (length: number): string => `VARCHAR(${length}) CHARACTER SET utf8mb4`;
   const source = `JSON_TABLE(?, '$[*]' COLUMNS (type ${text(64)} PATH '$[0]', name ${text(128)} PATH '$[1]', said_by ${text(128)} PATH '$[2]', why ${text(REASON_LENGTH)} PATH '$[3]' NULL ON EMPTY, said INT PATH '$[4]')) AS j`;
   return {
-    /** A plain read: two parallel counts may both add, and exceed the limit by one call each. */
+    /** A plain read: two parallel counts may exceed the limit by one call each. */
     countUnknown: (most) => ({
       name: "countUnknown",
       text: `SELECT COUNT(*) AS kept FROM (SELECT 1 FROM ${unmatched} WHERE table_name = ? LIMIT ${whole(most)}) AS u`,

@@ -8,8 +8,7 @@ import { page } from "./find.ts";
 import { type MysqlNames, quoteName } from "./names.ts";
 
 export const words: Words = {
-  // Numbers are written into the text: the optimizer sees a LIMIT and a partition, and no driver
-  // sends them as text.
+  // The optimizer must see LIMITs and partitions, and drivers would send numbers as text.
   isNumberInText: true,
   parameter: () => "?",
   quoted: quoteName,
@@ -25,8 +24,8 @@ export const words: Words = {
   unsought: (column) => column,
   bytesOf: (text) => `CAST(${text} AS BINARY)`,
   indexOf: "INSTR",
-  // A folding collation sorts differently from bytes. With a byte-wise column, LIKE on MariaDB 10.11
-  // misses characters behind U+FFFF.
+  // A folding collation sorts differently from bytes. With a byte-wise column, LIKE on MariaDB
+  // 10.11 misses characters behind U+FFFF.
   beginsWith: (column, prefix, isBytes) =>
     isBytes
       ? prefixRange(column, prefix)

@@ -1,6 +1,6 @@
 /**
- * pending -> sending, and its replacement with `sendingMark: "off"`. Every statement is fenced
- * (rule: takeover-fence, see `fenceClause`).
+ * pending -> sending, with and without the mark. Every statement is fenced (rule: takeover-fence,
+ * see `fenceClause`).
  */
 
 import { inIdOrder } from "../../runtime/compare-ids.ts";

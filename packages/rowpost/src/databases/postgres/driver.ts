@@ -122,7 +122,6 @@ const DEFAULT_QUERY_TIMEOUT_MS = 60_000;
 export function createDriver(options: PostgresOptions): Driver {
   const config = configOf(options);
   let made: Promise<PgPool> | undefined;
-  /** Clients of our own pool. */
   const pooled = new Set<PgPoolClient>();
 
   async function connect(purpose: string, signal?: AbortSignal): Promise<PgClient> {
@@ -205,7 +204,7 @@ export function cut(client: PgClient): void {
 }
 
 /**
- * Numbers for integers and floats, the server's text for all else: programs often change pg's
+ * Numbers for integers and floats, else the server's text, because programs often change pg's
  * parsers globally.
  */
 const plainTypes = {

@@ -1,4 +1,3 @@
-/** The INSERT in the user's transaction, and the statements that explain or undo it. */
 import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type { Statement } from "../../transactions/executor.ts";
@@ -42,7 +41,6 @@ UNION ALL SELECT NULL, NULL WHERE NOT ${MARKED}`,
  */
 const MARK = "rowpost.tx";
 const MARKS = `COALESCE(current_setting('${MARK}', true), '')`;
-/** Whether this transaction has the mark in this parameter. */
 export function isMarked(mark: string): string {
   return `strpos(${MARKS}, ${mark}::text || ' ') > 0`;
 }
@@ -71,8 +69,8 @@ export function markTransaction(mark: string): Statement {
 }
 
 /**
- * Fixed type and collation: a prepared statement whose result type changes after ALTER TABLE fails
- * until its connection ends.
+ * Fixed type and collation: a prepared statement whose result type changes fails until its
+ * connection ends.
  */
 function identity({ column }: Names, row = ""): string {
   const same = (name: string): string => `${row}${name}::text COLLATE "C"`;
@@ -96,10 +94,7 @@ function insertedRow({ layout }: Names, message: EncodedMessage): Readonly<Recor
   return row;
 }
 
-/**
- * Channel that an enqueue notifies and a relay listens on. At most 63 bytes, or LISTEN cuts it and
- * NOTIFY refuses it.
- */
+/** Channel of NOTIFY and LISTEN. At most 63 bytes, or LISTEN cuts it and NOTIFY refuses it. */
 export function channelOf(layout: TableLayout): string {
   const channel = `rowpost.${tableKey(layout)}`;
   return Buffer.byteLength(channel) <= 63

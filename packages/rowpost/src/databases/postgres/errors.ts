@@ -1,4 +1,3 @@
-/** Translates PostgreSQL's SQLSTATEs to the errors of the flow. */
 import {
   DatabaseConflictError,
   DatabaseUnavailableError,
@@ -57,8 +56,7 @@ const AWAY: ReadonlySet<string> = new Set([
 export function isAway(error: unknown): boolean {
   const code = errorCode(error);
   if (code !== undefined && (AWAY.has(code) || code.startsWith("08") || /^E[A-Z_]+$/.test(code))) return true;
-  // pg's own errors carry no code: the socket closed during a query, or the client was used after its
-  // end.
+  // pg's own errors carry no code: the socket closed during a query, or the client had ended.
   return (
     error instanceof Error &&
     /^Connection terminated|^Client was closed|^Client has encountered|timeout expired|timeout exceeded/.test(

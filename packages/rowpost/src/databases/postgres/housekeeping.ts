@@ -129,8 +129,7 @@ WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${id} = ANY ($
 function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed" | "applyTimed" | "resetBackoff"> {
   const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt, failReason } =
     names.column;
-  // Three walks along the index on timed rows, each in its order; only the results are sorted
-  // together.
+  // Three walks along the index on timed rows; only the results are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `(SELECT m.${id} AS id, ${names.shard} AS shard,
     ${names.tokenColumns}, m.${state} AS state, m.${messageType} AS message_type,
     m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count, ${msSince(`m.${gmtCreate}`)} AS age_ms,

@@ -1,4 +1,3 @@
-/** Leases, the registry of relay instances, and suspension rules. */
 import type { ShardLease } from "../../relay/store.ts";
 import { registryCalls } from "../sql/calls.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
@@ -25,8 +24,7 @@ FROM unnest($3::integer[], $4::bigint[]) AS held (shard, epoch)
 WHERE lease.table_name = ${leaseKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
   const read = `SELECT shard, owner, epoch, ${isoText("lease_until")} AS lease_until, lease_ms
 FROM ${shardTable} WHERE table_name = ${leaseKey} ORDER BY shard`;
-  // Keeps the epoch. The next owner raises it; until then our fences do not match, because the owner
-  // is gone.
+  // Keeps the epoch, which the next owner raises; without an owner our fences do not match.
   const release = `UPDATE ${shardTable} lease
 SET owner = NULL, lease_until = ${NOW}, in_flight = '{}'
 FROM unnest($2::integer[], $3::bigint[]) AS held (shard, epoch)

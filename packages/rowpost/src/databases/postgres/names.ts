@@ -63,7 +63,6 @@ function bytesOf(column: string): string {
   return `COALESCE(${column}::text, '') COLLATE "C"`;
 }
 
-/** `timestamp + milliseconds`. */
 export function after(ms: string): string {
   return `${NOW} + ${ms} * interval '1 millisecond'`;
 }
@@ -85,16 +84,16 @@ export function instant(text: string): string {
 }
 
 /**
- * Instant as ISO 8601 UTC text with milliseconds. `infinity` and `-infinity`, for which to_char
- * returns NULL, stay as they are.
+ * Instant as ISO 8601 UTC text with milliseconds. Keeps `infinity` and `-infinity`, for which
+ * to_char returns NULL.
  */
 export function isoText(instant: string): string {
   return `COALESCE(to_char(${instant} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (${instant})::text)`;
 }
 
 /**
- * Whole milliseconds between two instants; NULL if one is infinite. date_part returns float8,
- * several times cheaper than the numeric of extract.
+ * Whole milliseconds between two instants; NULL if one is infinite. date_part's float8 is several
+ * times cheaper than extract's numeric.
  */
 export function msBetween(from: string, to: string): string {
   return `CASE WHEN isfinite(${from}) AND isfinite(${to}) THEN (date_part('epoch', ${to} - ${from}) * 1000)::bigint END`;
@@ -176,8 +175,8 @@ export function fenceParams(
 }
 
 /**
- * Parameters that identify rows: ids, shards, versions, identity hashes. Sorted by id, so that all
- * statements lock rows in one order.
+ * Parameters that identify rows: ids, shards, versions, identity hashes. Sorted by id, the lock
+ * order.
  */
 export function tokenParams(rows: readonly RowToken[]): readonly [string, string, string, string] {
   return [

@@ -1,4 +1,3 @@
-/** How PostgreSQL explains a statement. */
 import type { PlanStep } from "../../admin/doctor/store.ts";
 import type { PlanReader } from "../sql/plans.ts";
 

@@ -34,8 +34,8 @@ export async function refuseSplitSession(
   const other = await driver.connect("watch", signal);
   try {
     for (let look = 0; look < LOOKS; look += 1) {
-      // This transaction keeps its server connection: in transaction mode the one our client just used,
-      // or else ours now gets a different one.
+      // This transaction keeps its server connection: in transaction mode the one our client just
+      // used, or else ours now gets a different one.
       await answer(other, { text: "BEGIN" });
       if ((await backendOf(other)) === ours || (await backendOf(client)) !== ours) throw splitSession(driver);
       await answer(other, { text: "ROLLBACK" });

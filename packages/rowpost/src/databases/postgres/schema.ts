@@ -1,6 +1,6 @@
 /**
- * The tables, as numbered migrations, and their checks. The text of a released migration never
- * changes: databases store its checksum.
+ * Numbered migrations and checks of the tables. The text of a released migration never changes:
+ * databases store its checksum.
  */
 import type { ColumnKind } from "../sql/column-types.ts";
 import { companionTables } from "../sql/layouts.ts";
@@ -28,8 +28,8 @@ export function schemaStatements(names: Names): SchemaStatements {
     layout: withoutEngineColumns(names.layout),
     migrations: migrations(names),
     transactional: true,
-    // Held until the transaction ends. One lock for all tables of the database, since migrations are
-    // rare.
+    // Held until the transaction ends. One lock for all tables of the database, since migrations
+    // are rare.
     lock: {
       name: "migrationLock",
       text: "SELECT 1 AS locked FROM pg_advisory_xact_lock(hashtext('rowpost.migrate'))",
@@ -94,7 +94,6 @@ const KINDS: readonly (readonly [pattern: RegExp, kind: ColumnKind])[] = [
   [/^timestamp\b/, "instant"],
 ];
 
-/** Checks of the existing tables. */
 function liveTable(names: Names): Pick<SchemaStatements, "columns" | "indexes"> {
   const columnsText = `SELECT c.relname AS table_name, a.attname AS column_name,
   CASE WHEN t.typname = 'citext' THEN 'citext' WHEN NOT rules.collisdeterministic THEN rules.collname END AS collation,
@@ -163,7 +162,8 @@ function migrations(names: Names): readonly Migration[] {
       name: "confirmations of unknown messages",
       statements: unknownTable(names),
     },
-    // Migration 10 made the tables that 13 drops. Databases store its number, so it is not used again.
+    // Migration 10 made the tables that 13 drops. Databases store its number, so it is not used
+    // again.
     { version: 11, name: "alerts", statements: alertTables(names) },
     { version: 12, name: "versions begin anywhere", statements: versionStart(names) },
     {

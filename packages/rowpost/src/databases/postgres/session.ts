@@ -1,6 +1,4 @@
-/**
- * A session of rowpost's own: settings, statements one at a time, time-outs, and proof of its end.
- */
+/** A session of rowpost's own. */
 
 import { randomBytes } from "node:crypto";
 import { closeQuietly } from "../../runtime/deadline.ts";
@@ -25,13 +23,10 @@ const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
  * this much later.
  */
 const ANSWER_GRACE_MS = 500;
-/**
- * Interval and limit of the polls by which `abandon` waits for the server to finish with the
- * session.
- */
+/** Interval and limit of `abandon`'s polls. */
 const ABANDON_POLL_MS = 20;
 const ABANDON_POLLS = 250;
-/** Prepared statements kept per connection, far more than the texts of one layout. */
+/** Prepared statements per connection, far more than the texts of one layout. */
 const PREPARED_LIMIT = 200;
 
 /**
@@ -48,8 +43,8 @@ interface Backend {
 class OutdatedPlanError extends DatabaseConflictError {}
 
 /**
- * Opens a session. Throws `DatabaseUnavailableError` if the server cannot be reached, and
- * `ConfigurationError` behind a pooler that would split the session.
+ * Throws `DatabaseUnavailableError` if the server cannot be reached, and `ConfigurationError`
+ * behind a pooler that would split the session.
  */
 export async function openSession(driver: Driver, options: SessionOptions): Promise<Session> {
   const timeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
@@ -126,8 +121,8 @@ async function takeLock(client: PgClient, timeoutMs: number): Promise<string> {
 }
 
 /**
- * Takes each lock for this statement, shared, so that two parallel checks do not report each
- * other's locks as held.
+ * Takes each lock shared, for this statement, so that parallel checks do not see each other's as
+ * held.
  */
 function freeLocks(locks: readonly string[]): Statement {
   const text = `SELECT lock::text AS lock FROM unnest($1::bigint[]) AS lock WHERE pg_try_advisory_xact_lock_shared(lock)`;
@@ -243,8 +238,8 @@ function createSession(
         try {
           return resultOf(await send(statement));
         } catch (error) {
-          // Any error ends a transaction: the server refuses all but ROLLBACK and answers COMMIT with
-          // ROLLBACK.
+          // Any error ends a transaction: the server refuses all but ROLLBACK and answers COMMIT
+          // with ROLLBACK.
           lost = error;
           throw error;
         }

@@ -24,7 +24,7 @@ export function unknownTable({ layout, unmatchedTable }: Names): readonly string
 
 export function unknownStatements({ tableKey, unmatchedTable }: Names): UnknownStatements {
   return {
-    // A plain read: two parallel counts may both add, and exceed the limit by one call each.
+    // A plain read: two parallel counts may exceed the limit by one call each.
     countUnknown: (most) => ({
       name: "countUnknown",
       text: `SELECT count(*) AS kept FROM (SELECT 1 FROM ${unmatchedTable} WHERE table_name = ${tableKey} LIMIT $1::bigint) AS u`,

@@ -1,5 +1,5 @@
 /**
- * What the live table lets a relay do. Depends on its indexes and columns, never on the layout's
+ * Abilities that a relay gets from the live table's indexes and columns, never from the layout's
  * name.
  */
 import type { TableAbilities } from "../../relay/store.ts";

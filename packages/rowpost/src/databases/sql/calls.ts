@@ -19,10 +19,8 @@ import {
 } from "./statements.ts";
 import type { UnknownStatements } from "./unknown-statements.ts";
 
-/** Texts by call name. */
 type Texts<Statements, Name extends keyof Statements> = Readonly<Record<Name, string>>;
 
-/** Encodes a list of ids as one value. */
 export type EncodeIds = (ids: readonly string[]) => unknown;
 
 type EnqueueName = "insert" | "findIdentities" | "deleteIdentities";

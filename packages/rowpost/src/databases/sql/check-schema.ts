@@ -34,10 +34,7 @@ const COMPANION_COLUMNS: Readonly<
   unmatched: ["table_name", "message_type", "message_key", "consumer", "reason", "times", "first_at", "last_at"],
 };
 
-/**
- * Columns that identify messages: a folding collation would confuse two messages (rule:
- * exact-bytes).
- */
+/** Identity columns: a folding collation would confuse two messages (rule: exact-bytes). */
 const IDENTITY_COLUMNS: readonly (keyof LayoutColumns)[] = ["messageType", "messageKey", "topic", "orderingKey"];
 
 export interface CheckedSchema {
@@ -87,10 +84,7 @@ function columnOf({ columns }: Tables, { table }: TableLayout, column: string | 
   return columns.get(`${table}.${column}`.toLowerCase());
 }
 
-/**
- * Problems of the message table, checked before its companion tables exist. A table that `migrate`
- * makes may be missing.
- */
+/** Problems of the message table. One that `migrate` makes may be missing. */
 export async function messageTableProblems(session: Runs, { layout, schema }: LookOptions): Promise<readonly string[]> {
   const tables = await readTables(session, schema);
   const isThere = tables.names.has(layout.table.toLowerCase());

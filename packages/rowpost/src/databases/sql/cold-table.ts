@@ -7,7 +7,6 @@ import type { CompanionTables } from "./layout-names.ts";
 import { companionTables, ENGINE_COLUMNS, tableKey } from "./layouts.ts";
 import { literal, stateLiteral } from "./sql-names.ts";
 
-/** A dialect's words for a layout. */
 export interface TableWords {
   /** Without columns that the engine lacks. */
   readonly layout: TableLayout;
@@ -16,7 +15,6 @@ export interface TableWords {
   readonly clock?: Clock | undefined;
   /** Approximate number of messages; NULL if unknown. */
   readonly rows: string;
-  /** Shard of row `m`. */
   readonly shard: string;
   /** ` AND …` or "": row `m` belongs to a topic of these relays. */
   readonly ofTopics: string;
@@ -54,7 +52,6 @@ export interface MessageTable extends Pick<TableWords, "layout" | "words" | "sto
   readonly column: (name: keyof LayoutColumns) => Sql;
   readonly state: (state: MessageState) => Sql;
   readonly waysTo: (state: MessageState) => readonly Way[];
-  /** Clock of the message table. */
   readonly clock: {
     readonly now: Sql;
     readonly isoNow: Sql;

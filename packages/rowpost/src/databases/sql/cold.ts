@@ -28,14 +28,12 @@ export interface Cold {
   readonly sql: Sql;
 }
 
-/** Instants of a table. */
 export interface Clock {
   readonly now: string;
   /** Milliseconds from now; negative for the past. */
   readonly after: (ms: Value) => Sql;
   /** A literal of a UTC instant, `YYYY-MM-DD HH:MM:SS.mmm`. */
   readonly instant: (utc: string) => string;
-  /** An instant as ISO 8601. */
   readonly iso: (instant: string) => string;
   /** Whole milliseconds since the instant; 0 for the future, NULL for NULL. */
   readonly msSince: (instant: string) => string;
@@ -44,8 +42,7 @@ export interface Clock {
 }
 
 /**
- * An engine's syntax where engines differ. Names are not quoted yet. The clock is that of rowpost's
- * own tables, in UTC.
+ * An engine's syntax. Names are not quoted yet. The clock is that of rowpost's own tables, in UTC.
  */
 export interface Words extends Clock {
   /** Numbers are written into the text instead of passed as parameters. */
@@ -96,7 +93,6 @@ export interface Words extends Clock {
 /** Columns with the values of a row. */
 export type Place = readonly (readonly [column: string, value: Value])[];
 
-/** Rows of a table, as `m`. */
 export interface KeyedRows {
   readonly from: Sql;
   readonly where: Sql;

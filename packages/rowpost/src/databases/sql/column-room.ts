@@ -8,7 +8,6 @@ import { ConfigurationError, describeError, InvalidMessageError } from "../../ru
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { lowerCased, type Row, text, textOrNull } from "./rows.ts";
 
-/** What a column can hold. */
 interface Room {
   readonly characters: number | null;
   readonly bytes: number | null;
@@ -17,7 +16,6 @@ interface Room {
   readonly isTimestamp: boolean;
 }
 
-/** What the message table of a database can hold. */
 export interface TableRoom {
   readonly database: string;
   /** By name in lower case. */

@@ -24,7 +24,6 @@ export type ColumnKind =
   | "any"
   | "other";
 
-/** A dialect's types. */
 export interface ColumnTypeWords {
   /** What a column of this type keeps, under the layout's clock. */
   columnKind(type: string): ColumnKind;

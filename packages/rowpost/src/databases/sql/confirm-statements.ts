@@ -2,7 +2,6 @@
 import type { Statement } from "../../transactions/executor.ts";
 import type { UnknownStatements } from "./unknown-statements.ts";
 
-/** Type and key of a message. */
 export interface Identity {
   readonly type: string;
   readonly key: string;
@@ -15,8 +14,8 @@ export interface ConfirmedBy {
 }
 
 /**
- * They run on users' handles, which may convert column names to camelCase, so aliases are single
- * words. Lists are in lock order.
+ * Single-word aliases, because users' handles may convert names to camelCase. Lists are in lock
+ * order.
  */
 export interface ConfirmStatements extends UnknownStatements {
   /**

@@ -20,7 +20,6 @@ export interface ConfirmationParts {
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
   readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
-  /** Translates a driver's error. */
   readonly translateError: (error: unknown, statement: string) => unknown;
 }
 
@@ -31,7 +30,6 @@ const MOST_UNKNOWN = 10_000;
 /** Characters kept of their reason. */
 const UNKNOWN_REASON = 1024;
 
-/** A message under the lock. */
 interface Found {
   readonly id: string;
   readonly state: MessageState | "unknown";
@@ -117,8 +115,8 @@ function nameOf({ type, key }: Identity): string {
 }
 
 /**
- * By name: rows in the table, else the youngest in the archive. Drops others that a folding
- * collation finds (rule: exact-bytes).
+ * By name: rows in the table, else the youngest in the archive, without those that a folding
+ * collation adds (rule: exact-bytes).
  */
 async function lock(
   { layout, statements }: ConfirmationParts,
@@ -209,8 +207,8 @@ async function consume(
 }
 
 /**
- * Names of messages whose failure was written: `sent`, at the given attempt, and not confirmed in
- * the same call.
+ * Names of messages whose failure was written: `sent`, at the given attempt, not confirmed in the
+ * same call.
  */
 async function reportFailures(
   { layout, statements: { confirm } }: ConfirmationParts,
@@ -234,8 +232,8 @@ async function reportFailures(
 }
 
 /**
- * In ASCII if the database lacks a letter. Uses a savepoint, because on PostgreSQL the refusal
- * would end the caller's transaction.
+ * In ASCII if the database lacks a letter. A savepoint, because on PostgreSQL the refusal would end
+ * the transaction.
  */
 async function withReasons<Row extends { readonly reason: string | null }>(
   run: Run,

@@ -4,7 +4,6 @@ import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { Row } from "./rows.ts";
 
-/** A reading statement and the meaning of its rows. */
 export interface DoctorLook {
   /** A failure is reported as unknown; no other look depends on it. */
   readonly statement: Statement;

@@ -54,8 +54,8 @@ export function createDoctorStore(
 }
 
 /**
- * Opens it like a relay's lease session: refuses one that a pooler would split, and reports a
- * connection whose lock proves nothing.
+ * Like a relay's lease session: refuses one that a pooler would split, and reports a lock that
+ * proves nothing.
  */
 async function open(parts: StoreParts, found: Diagnosis[]): Promise<Session | undefined> {
   let session: Session;

@@ -9,8 +9,8 @@ import type { Executor, QueryResult, Statement } from "../../transactions/execut
 import type { EnqueueStatements, TransactionCheck } from "./statements.ts";
 
 /**
- * Runs a statement in the call's transaction. Throws `TransactionRequiredError`, and writes
- * nothing, if there is none or it has ended.
+ * Throws `TransactionRequiredError`, and writes nothing, if the call's transaction is missing or
+ * has ended.
  */
 export type Send = (make: (check: TransactionCheck) => Statement) => Promise<QueryResult>;
 

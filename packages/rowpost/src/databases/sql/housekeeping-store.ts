@@ -69,8 +69,8 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
   }
 
   /**
-   * Waits for locked rows: no later search finds the rule's rows, so a skipped one would stay
-   * suspended forever.
+   * Waits for locked rows: a skipped one would stay suspended forever, because the rule's rows are
+   * not searched again.
    */
   async function resumeAgain(rows: readonly RowToken[]): Promise<number> {
     const decisions = rows.map((row) => ({
@@ -139,7 +139,7 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
       const changed = await changeRows("suspend", request.rows, (rows) =>
         housekeeping.suspendPending({ ...request, rows, failReason }),
       );
-      // The rule was lifted while the statement ran, after the search for its rows, which missed these.
+      // The rule was lifted while the statement ran, and that search missed these rows.
       if (changed > 0 && !(await stands(rule))) return changed - (await resumeAgain(request.rows));
       return changed;
     },
@@ -165,8 +165,8 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
         return (await read(statement)).map(oldTransaction);
       } catch (error) {
         if (error instanceof PermissionError) return undefined;
-        // MySQL 9 lists nothing (3854) while any session runs a statement with a four-byte letter; unknown
-        // this time.
+        // MySQL 9 lists nothing (3854) while any session runs a statement with a four-byte letter;
+        // unknown this time.
         if (error instanceof RowRefusedError) return [];
         throw error;
       }

@@ -1,6 +1,6 @@
 /**
- * A dialect's statements for the inbox. Aliases have no underscore: these run on users' handles,
- * which may convert column names to camelCase.
+ * A dialect's statements for the inbox. Single-word aliases, because users' handles may convert
+ * names to camelCase.
  */
 import type { HandlingRow, HandlingsRequest, SeenHandling } from "../../inbox/store.ts";
 import type { Statement } from "../../transactions/executor.ts";

@@ -1,7 +1,3 @@
-/**
- * The inbox on any SQL database: one INSERT in the consumer's transaction, and the treatment of
- * messages handled before.
- */
 import type {
   EarlierHandling,
   HandlingRow,

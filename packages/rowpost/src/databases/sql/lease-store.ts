@@ -59,14 +59,15 @@ export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
 
     async heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held }) {
       return await slots.retry("lease", async (session) => {
-        // Before the renewal: a search for our last session's lock must not find renewed leases with only
-        // the old name.
+        // Before the renewal: a search for our last session's lock must not find renewed leases
+        // under the old name.
         await session.run(leases.reportInstance({ owner, label: labelWithLock(label, await provenLock(session)) }));
         if (held.length > 0) await session.run(leases.renew({ owner, leaseMs, held }));
         const rows = (await session.run(leases.readLeases())).rows.map(shardLease);
         const instances = (await session.run(leases.readInstances(instanceTimeoutMs))).rows.map(lockedInstance);
         const rules = (await session.run(leases.readSuspensions())).rows;
-        // Read after the renewal: epochs only grow, so a shard that is ours at its epoch now was ours then.
+        // Read after the renewal: epochs only grow, so a shard that is ours at its epoch now was
+        // ours then.
         const still = held.filter(({ shard, epoch }) =>
           rows.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch),
         );
@@ -84,7 +85,6 @@ export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
   };
 }
 
-/** Takes and returns shards. */
 export function createTaking(parts: TakingParts): Pick<LeaseStore, "acquire" | "leave" | "release"> {
   const { leases, slots } = parts;
   return {

@@ -1,7 +1,6 @@
 /** Columns of a message table in design order, for dialects that make the table from the layout. */
 import type { SqlNames } from "./sql-names.ts";
 
-/** Types of a dialect. */
 export interface ColumnTypes {
   /** Compared byte for byte (rule: exact-bytes). */
   identity(length: number): string;

@@ -1,7 +1,3 @@
-/**
- * Enqueue on any SQL database: one INSERT in the user's transaction, and the treatment of
- * duplicates.
- */
 import { bareType } from "../../message/binary-body.ts";
 import { BINARY_CONTENT_TYPE } from "../../message/content-type.ts";
 import type { EncodedMessage, EnqueueCall, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
@@ -179,8 +175,8 @@ async function insertOrLookUp(
     } catch (error) {
       if (!parts.isDuplicate(error)) throw error;
       const stored = await findStored(parts, send, left);
-      // The conflicting row was removed meanwhile: tries once more. Otherwise two messages of this call
-      // collide, or another unique key is violated.
+      // The conflicting row was removed meanwhile: tries once more. Otherwise two messages of this
+      // call collide, or another unique key is violated.
       if (stored.length === 0 && fruitless > 0) {
         const folded = foldedTogether(left);
         throw folded.length > 0 ? new DuplicateMessageError(folded, { cause: error }) : error;

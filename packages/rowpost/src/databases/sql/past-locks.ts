@@ -1,4 +1,3 @@
-/** Skips locked rows. */
 import { DatabaseConflictError } from "../../runtime/errors.ts";
 
 /**
@@ -25,7 +24,7 @@ export function createPastLocks(): PastLocks {
       return await plain();
     } catch (error) {
       if (!(error instanceof DatabaseConflictError)) throw error;
-      // A row may stay locked for minutes: the other rows must not wait for it, nor the next batches
+      // The other rows must not wait for one that may stay locked for minutes, nor the next batches
       // rediscover it.
       cautious = CAUTIOUS;
       return await pastLocked();

@@ -1,7 +1,3 @@
-/**
- * The relay's store on any SQL database: order of statements, their sessions, and the meaning of
- * their answers.
- */
 import type { RelayStore, RelayStoreOptions, RowRefusal, ScannedMessage, ScanRequest } from "../../relay/store.ts";
 import {
   ConfigurationError,
@@ -26,7 +22,6 @@ import { createSettle } from "./settle-store.ts";
 import { createSettleWithin } from "./settle-within.ts";
 import type { DialectStatements } from "./statements.ts";
 
-/** A dialect's parts. */
 export interface StoreParts {
   readonly layout: TableLayout;
   readonly statements: DialectStatements;
@@ -77,7 +72,6 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       }),
   });
 
-  /** Session of the last scan. */
   let scannedOn: Session | undefined;
 
   /**
@@ -229,7 +223,7 @@ async function scan(
 
 type ScanLimits = Pick<ScanRequest, "immediateLimit" | "dueLimit" | "foreignDue">;
 
-/** Returns, row by row, whether its branch has room for another requested row, and uses it up. */
+/** Whether a row's branch has room for another requested row; uses it up. */
 function createRoom(request: ScanRequest): (message: ScannedMessage, takes: boolean) => boolean {
   const all: [string, ScanLimits][] = request.topics?.map((topic) => [topic.topic, topic]) ?? [["", request]];
   const rooms = new Map(

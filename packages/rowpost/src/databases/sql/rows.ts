@@ -25,12 +25,11 @@ import { fromAscii, inAscii } from "../../runtime/ascii.ts";
 import { headOfInstant } from "./behind.ts";
 import type { TableLayout } from "./layout.ts";
 
-/** A row by alias. */
 export type Row = Readonly<Record<string, unknown>>;
 
 /**
- * A user's handle may convert column names to camelCase or PascalCase: for single-word aliases only
- * the letter case can change.
+ * A user's handle may convert names to camelCase or PascalCase, which changes only the case of
+ * single-word aliases.
  */
 export function lowerCased(row: Row): Row {
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toLowerCase(), value]));
@@ -78,7 +77,6 @@ export function wholeText(row: Row, alias: string): string {
   return textOrNull(row, alias) ?? "0";
 }
 
-/** The token fields of a row. */
 function tokenOf(row: Row): Pick<RowToken, "deliveryCount" | "identityHash" | "lockVersion"> {
   return {
     deliveryCount: integer(row, "delivery_count"),
@@ -229,8 +227,8 @@ function reportOf(json: string | null, ageMs: number): RelayReport | undefined {
 const LOCK_MARK = " lock=";
 
 /**
- * Value of the label column: at most 255 ASCII characters, because a database whose encoding lacks
- * a letter would refuse every heartbeat.
+ * Value of the label column: at most 255 ASCII characters; a letter that the encoding lacks would
+ * fail every heartbeat.
  */
 export function labelWithLock(label: string, lock: string | undefined): string {
   const mark = `${LOCK_MARK}${lock ?? ""}`;
@@ -321,8 +319,8 @@ export function messageSummary(layout: TableLayout, row: Row, archived: boolean)
 }
 
 /**
- * At most `length` code points, as databases count characters, without lone surrogates: they are
- * invalid UTF-8, and JSON_TABLE refuses the whole statement.
+ * At most `length` code points, without lone surrogates: they are invalid UTF-8, and JSON_TABLE
+ * refuses the whole statement.
  */
 export function clip(value: string, length: number): string {
   const clean = value

@@ -26,8 +26,8 @@ export interface SessionSlots {
    */
   retry<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
   /**
-   * Drops every session, and resolves once no statement of them can take effect, including sessions
-   * lost earlier and not proven dead.
+   * Drops every session, and resolves once none of them, nor one lost earlier, can have a statement
+   * that takes effect.
    */
   abandon(): Promise<void>;
   /** Closes every session for good. */
@@ -178,7 +178,8 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       await unlessAborted(options.signal?.(), Promise.all(closing), () => undefined).catch(() => undefined);
       followed?.cutoff.release();
       followed = undefined;
-      // Sessions not proven dead must not keep the process alive; their connections are cut already.
+      // Sessions not proven dead must not keep the process alive; their connections are cut
+      // already.
       doubtful.clear();
     },
   };

@@ -98,7 +98,6 @@ export function createSettle({
   };
 }
 
-/** How outcomes of one kind are written. */
 export interface Change {
   /** Returns how many rows were as claimed. */
   run(tx: Pick<Session, "run">, outcomes: readonly Outcome[]): Promise<number>;

@@ -24,7 +24,6 @@ import { createRelayStore, type StoreParts } from "./relay-store.ts";
 import { withoutEngineColumns } from "./sql-names.ts";
 import type { CreateStatements, DialectStatements } from "./statements.ts";
 
-/** A dialect's parts. */
 export interface SqlDatabaseParts
   extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "poolSize" | "executor" | "close">,
     Pick<

@@ -8,9 +8,7 @@ import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { companionTables, ENGINE_COLUMNS, formerTables, hasClaimToken, tableKey } from "./layouts.ts";
 import { isLeaseKey, leaseKey, type OwnTopics, ofTopics } from "./own-topics.ts";
 
-/** Dialect-specific words. */
 export interface DialectWords {
-  /** The database's clock. */
   readonly now: string;
   /** An instant from a text of behind.ts, an SQL expression. */
   readonly instant: (text: string) => string;
@@ -79,7 +77,6 @@ export interface SqlNames {
   set(column: keyof LayoutColumns, expression: string): string;
   /** `, lock_version = … + 1, gmt_modified = now`, written by every change. */
   readonly changed: string;
-  /** Value of retry_count. */
   readonly retryCount: string;
   /** Value of lock_version; 0 if the layout has none. */
   readonly version: string;

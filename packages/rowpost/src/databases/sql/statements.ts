@@ -44,10 +44,7 @@ export interface DialectFacts {
   readonly shardCount: 1 | 16;
 }
 
-/**
- * Aliases without an underscore: these run on users' handles, which may convert column names to
- * camelCase.
- */
+/** Single-word aliases, because users' handles may convert names to camelCase. */
 export interface EnqueueStatements {
   /**
    * Inserts nothing outside the transaction, if the engine can tell. Rows: messagetype, messagekey
@@ -161,7 +158,6 @@ export interface LeaseStatements extends TakingStatements, RecoveryStatements {
   readSuspensions(): Statement;
 }
 
-/** A scan of some topics. */
 export interface TopicsRequest extends Pick<ScanRequest, "shards" | "bodyLimit"> {
   readonly topics: readonly TopicScan[];
 }
@@ -369,7 +365,6 @@ export interface Migration {
   readonly undoes?: number;
 }
 
-/** An index that finds waiting rows by topic. */
 export interface TopicIndex {
   /** CREATE INDEX, for tables without it. */
   readonly create: string;
@@ -377,7 +372,6 @@ export interface TopicIndex {
   readonly usable: readonly { readonly columns: readonly string[]; readonly predicate: string | undefined }[];
 }
 
-/** A dialect's parts for migrate.ts and check-schema.ts. */
 export interface SchemaStatements extends ColumnTypeWords {
   /** With the columns that this engine has. */
   readonly layout: TableLayout;
@@ -439,7 +433,6 @@ export interface SchemaStatements extends ColumnTypeWords {
   comparesBytes(collation: string | null): boolean;
 }
 
-/** All statements of one dialect for one layout. */
 /** Export of each dialect's `statements.ts`. */
 export type CreateStatements = (layout: TableLayout, topics?: OwnTopics) => DialectStatements;
 

@@ -7,7 +7,6 @@ import type { TableLayout } from "./layout.ts";
 import { integer, text, textOrNull } from "./rows.ts";
 import type { SchemaStatements } from "./statements.ts";
 
-/** An index of the message table. */
 export interface TableIndex {
   /** In lower case; empty for an expression or a column prefix. */
   readonly columns: readonly string[];

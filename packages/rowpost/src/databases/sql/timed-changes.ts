@@ -23,10 +23,11 @@ export function timedChanges(
   const reason = `${failReason} = COALESCE(decided.fail_reason, m.${failReason})`;
   const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
   const failed = `${state} = ${names.state("failed")}, ${nextRetryAt} = ${words.after("decided.next_ms")}, ${reason}`;
-  // The claim has counted. Otherwise a slow retry would look like a recovery (rule: crash-counting).
+  // The claim has counted. Otherwise a slow retry would look like a recovery (rule:
+  // crash-counting).
   const counted = `${retryCount} = COALESCE(m.${retryCount}, 0) + 1`;
-  // `sent` still awaits its confirmation and must not look finished: lockFinished takes rows without
-  // a time.
+  // `sent` still awaits its confirmation and must not look finished: lockFinished takes rows
+  // without a time.
   const cleared = `${nextRetryAt} = CASE WHEN m.${state} = ${names.state("sent")} THEN ${words.never} END, ${reason}`;
   const change = (name: Exclude<Name, "clearTimer">, set: string): TimedChange => ({ set, from: allowedFrom(name) });
   return {

@@ -1,7 +1,6 @@
 /** Statements for confirmations of unknown messages; confirmation-writer.ts explains them. */
 import type { Statement } from "../../transactions/executor.ts";
 
-/** Reports of consumers on one message. */
 export interface UnknownRow {
   readonly type: string;
   readonly key: string;

@@ -31,8 +31,8 @@ FROM ${tokenSource()} AS claimed
 CROSS JOIN ${names.table} AS m ON m.${id} = claimed.id
 WHERE ${names.isIn("sending")} AND ${names.tokenMatches("claimed")}
   AND ${fence}`;
-  // The claim without a mark (rule: listed-in-flight). The same statement checks owner and epoch and
-  // writes the list.
+  // The claim without a mark (rule: listed-in-flight). The same statement checks owner and epoch
+  // and writes the list.
   const list = `UPDATE ${shardTable} SET in_flight = ? WHERE table_name = ${leaseKey} AND shard = 0 AND owner = ? AND epoch = ?`;
   const held = `SELECT shard FROM ${shardTable} WHERE table_name = ${leaseKey} AND shard = 0 AND owner = ? AND epoch = ?`;
   return {

@@ -5,7 +5,6 @@ import type { ConfirmStatements } from "../sql/confirm-statements.ts";
 import { before, jsonIds, type Names, NOW } from "./names.ts";
 import { unknownStatements } from "./unknown.ts";
 
-/** States that a confirmation ends. */
 const OPEN = [...allowedFrom("confirm"), ...allowedFrom("confirmOvertakes")] as const;
 
 export function confirmStatements(names: Names): ConfirmStatements {

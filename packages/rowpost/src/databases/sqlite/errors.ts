@@ -1,4 +1,3 @@
-/** Translates SQLite's result codes to the errors of the flow. */
 import {
   DatabaseConflictError,
   DatabaseUnavailableError,

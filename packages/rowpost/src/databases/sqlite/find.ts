@@ -1,4 +1,3 @@
-/** Pages of messages that match a filter. */
 import { joined, part, plain, textOf } from "../sql/cold.ts";
 import type { TableWords } from "../sql/cold-table.ts";
 import { whereOf } from "../sql/insight/find.ts";

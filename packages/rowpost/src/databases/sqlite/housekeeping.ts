@@ -1,7 +1,4 @@
-/**
- * Housekeeping: sweeps, timers, suspension, archive. Small batches keep the file's only write lock
- * short.
- */
+/** Small batches keep the file's only write lock short. */
 import type { TimedDecision } from "../../relay/store.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import { removalCalls } from "../sql/calls.ts";
@@ -45,8 +42,8 @@ FROM ${names.table} AS m
 WHERE m.${state} = ${names.state("sending")}${names.ofTopics}
 ORDER BY m.${id}
 LIMIT ?`;
-  // Fenced, and only for the same claim seen twice (rule: watched-sending): a row settled or claimed
-  // since has another token.
+  // Fenced, and only for the same claim seen twice (rule: watched-sending): later changes move the
+  // token.
   const recover = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
 FROM ${tokenSource()} AS stray
@@ -108,7 +105,7 @@ type Timers = "listTimed" | "applyTimed" | "resetBackoff";
 function timerStatements(names: Names): Pick<HousekeepingStatements, Timers> {
   const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt, failReason } =
     names.column;
-  // Three walks along the index, each in its order; only the results are sorted together.
+  // Three walks along the index; only the results are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `SELECT * FROM (
   SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.tokenColumns},
     m.${state} AS state, m.${messageType} AS message_type, m.${messageKey} AS message_key, m.${topic} AS topic, ${names.retryCount} AS retry_count,
@@ -204,7 +201,8 @@ function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPendi
   const { id, state, failReason, nextRetryAt } = names.column;
   const where = `WHERE m.${id} = scanned.id AND ${names.isIn("pending")} AND ${names.tokenMatches("scanned")}`;
   const fence = `  AND ${fenceCondition(names)}`;
-  // Only the shard's owner may claim these rows; a person's change since the scan shows in the token.
+  // Only the shard's owner may claim these rows; a person's change since the scan shows in the
+  // token.
   const fail = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("?")}, ${failReason} = scanned.fail_reason${names.changed}
 FROM ${tokenSource("fail_reason")} AS scanned

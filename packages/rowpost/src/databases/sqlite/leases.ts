@@ -14,8 +14,7 @@ function shardStatements(names: Names): ShardStatements {
   const renew = `UPDATE ${shardTable} SET lease_until = ${after("?")}, lease_ms = ? WHERE ${mine}`;
   const read = `SELECT shard, owner, CAST(epoch AS TEXT) AS epoch, ${isoText("lease_until")} AS lease_until, lease_ms
 FROM ${shardTable} WHERE table_name = ${leaseKey} ORDER BY shard`;
-  // Keeps the epoch. The next owner raises it; until then our fences do not match, because the owner
-  // is gone.
+  // Keeps the epoch, which the next owner raises; without an owner our fences do not match.
   const release = `UPDATE ${shardTable} SET owner = NULL, lease_until = ${NOW}, in_flight = '[]' WHERE ${mine}`;
   const clear = `UPDATE ${shardTable} SET in_flight = '[]' WHERE table_name = ${leaseKey} AND shard IN (SELECT value FROM json_each(?))`;
   return {

@@ -55,13 +55,12 @@ export function after(ms: string): string {
   return `strftime('%Y-%m-%d %H:%M:%f', 'now', (${ms} / 1000.0) || ' seconds')`;
 }
 
-/** Now minus milliseconds. */
 export function before(ms: string): string {
   return after(`-${ms}`);
 }
 
 /**
- * Instant as ISO 8601 UTC text with milliseconds. Accepts any form that SQLite reads, since other
+ * Instant as ISO 8601 UTC text with milliseconds, from any form that SQLite reads, since other
  * programs write instants too.
  */
 export function isoText(instant: string): string {
@@ -87,7 +86,6 @@ export function fenceParams(fence: Fence): readonly [string, string] {
   return [fence.owner, fence.epochs[0] ?? "-1"];
 }
 
-/** Ids as a JSON parameter. */
 export function jsonIds(ids: readonly string[]): string {
   return `[${ids.join(",")}]`;
 }

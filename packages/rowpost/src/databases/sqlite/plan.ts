@@ -1,4 +1,3 @@
-/** How SQLite explains a statement. */
 import type { PlanReader } from "../sql/plans.ts";
 import { text } from "../sql/rows.ts";
 

@@ -16,8 +16,8 @@ export function scanStatements(
   const readRows = readRowsText(names);
   const { id, state, topic } = names.column;
   const readBodies = `SELECT CAST(m.${id} AS TEXT) AS id, ${names.body} AS message_body FROM ${names.table} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`;
-  // min over a range of the index on waiting rows by topic: one lookup per topic. likely() keeps the
-  // planner off the state index: 12 ms at 40,000.
+  // min over a range of the index on waiting rows by topic: one lookup per topic. likely() keeps
+  // the planner off the state index: 12 ms at 40,000.
   const nextTopics = `SELECT (SELECT min(m.${topic}) FROM ${names.table} AS m WHERE likely(m.${state} = ${names.state("pending")}) AND m.${topic} > known.value) AS topic
 FROM json_each(?) AS known`;
   return {

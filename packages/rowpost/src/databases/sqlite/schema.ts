@@ -1,6 +1,6 @@
 /**
- * The tables, as numbered migrations, and their checks. The text of a released migration never
- * changes: databases store its checksum.
+ * Numbered migrations and checks of the tables. The text of a released migration never changes:
+ * databases store its checksum.
  */
 import type { ColumnKind } from "../sql/column-types.ts";
 import type { TableLayout } from "../sql/layout.ts";
@@ -45,8 +45,8 @@ export function schemaStatements(names: Names): SchemaStatements {
       text: `INSERT INTO ${migrationTable} (table_name, version, name, checksum, applied_at) VALUES (${tableKey}, ?, ?, ?, ${NOW})`,
       params: [migration.version, migration.name, checksum],
     }),
-    // An interrupted migration leaves nothing, but several message tables may share the relay's tables,
-    // and ADD COLUMN has no IF NOT EXISTS.
+    // An interrupted migration leaves nothing, but message tables may share the relay's tables, and
+    // ADD COLUMN has no IF NOT EXISTS.
     alreadyDone: (error) =>
       error instanceof Error && /duplicate column name: (report|via|result|before_image)/.test(error.message),
     ...liveTable(layout),
@@ -70,7 +70,6 @@ export function schemaStatements(names: Names): SchemaStatements {
   };
 }
 
-/** Checks of the existing tables. */
 function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "indexes"> {
   const { archive, audit, confirmation, relay, shard, suspension, unmatched } = companionTables(layout);
   const tables = [layout.table, shard, relay, suspension, audit, confirmation, unmatched, archive];
@@ -129,7 +128,8 @@ function migrations(names: Names): readonly Migration[] {
       name: "confirmations of unknown messages",
       statements: unknownTable(names),
     },
-    // Migration 10 made the tables that 13 drops. Databases store its number, so it is not used again.
+    // Migration 10 made the tables that 13 drops. Databases store its number, so it is not used
+    // again.
     { version: 11, name: "alerts", statements: alertTables(names) },
     {
       version: 13,

@@ -92,8 +92,8 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
   }
 
   async function transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
-    // IMMEDIATE: a transaction that reads first and writes later fails for good if another connection
-    // wrote in between.
+    // IMMEDIATE: a transaction that reads first and writes later fails for good if another
+    // connection wrote in between.
     await whenFree("begin", waitMs, () => handle.exec(options.snapshot === true ? "BEGIN" : "BEGIN IMMEDIATE"));
     let lost: unknown;
     const tx: Executor = {

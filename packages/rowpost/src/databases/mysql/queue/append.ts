@@ -65,7 +65,7 @@ export const append: AppendStatements = {
   },
 };
 
-/** A DOUBLE among the cases would turn every id into one and round it to an even number. */
+/** A DOUBLE among the cases would round every id to an even number. */
 const signed = (check: string): string => check.replace("EXP(999)", "CAST(EXP(999) AS SIGNED)");
 const NOT_ENDED = signed(ENDED);
 const STILL_IN = signed(IN_TRANSACTION);
@@ -73,7 +73,7 @@ const STILL_IN = signed(IN_TRANSACTION);
 const advancedBy = (messages: string, asked: boolean): string =>
   `c.last_id = CASE WHEN FALSE THEN 0${STILL_IN}${asked ? NOT_ENDED : ""} ELSE GREATEST(c.last_id + 1, (${CLOCK_MS}) * 65536) + ${messages} - 1 END`;
 
-/** The common case. One round trip of 130 us on MariaDB 10.11, against 190 for several. */
+/** The common case: one round trip of 130 us on MariaDB 10.11, against 190. */
 function advanceOne(topic: string, partition: number, messages: number, asked: boolean): Statement {
   return {
     name: "advanceOne",
@@ -98,7 +98,6 @@ function advanceSeveral(topic: string, counts: MessageCounts, asked: boolean): S
 const DELIVER_AT =
   "COALESCE(UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND, TIMESTAMP'1970-01-01 00:00:00' + INTERVAL (? * 1000) MICROSECOND)";
 
-/** Remembers appends by source id, so that a second append of the same source appends nothing. */
 export const sources: SourceStatements = {
   /**
    * Locks these rows until the transaction ends: a parallel append of the same sources waits and
@@ -125,7 +124,7 @@ export const sources: SourceStatements = {
     },
   ],
 
-  /** Locks the rows it deletes. They are older than any retry, so they are not appended again. */
+  /** Locks the rows it deletes, which are older than any retry. */
   forgetSources: (olderThanMs, limit) => ({
     name: "forgetSources",
     text: `DELETE FROM message_source WHERE gmt_create < ${COMPANION_NOW} - INTERVAL ${whole(olderThanMs)} * 1000 MICROSECOND ORDER BY gmt_create LIMIT ${whole(limit)}`,

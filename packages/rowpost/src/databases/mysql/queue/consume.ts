@@ -1,4 +1,3 @@
-/** Reads for a group, and records the messages it finished. */
 import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { ConsumeStatements } from "../../sql/queue/statements.ts";

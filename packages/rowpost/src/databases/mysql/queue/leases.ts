@@ -1,4 +1,3 @@
-/** Leases of a group (one row of message_consumption per partition) and the registry of members. */
 import type { GroupKey } from "../../../queue/store.ts";
 import type { HeldShard } from "../../../relay/store.ts";
 import type { BeatStatements, HoldingStatements } from "../../sql/queue/statements.ts";

@@ -1,7 +1,4 @@
-/**
- * Messages that a group gets again. Written in the transaction that has locked the partition's
- * progress.
- */
+/** Written in the transaction that has locked the partition's progress. */
 import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
 import { BEHIND_UNTIL, endsRedelivery, keyRows, redeliveryRows } from "../../sql/queue/values.ts";
 import { NOT_SAFE, COMPANION_NOW as NOW, whole } from "../clock.ts";
@@ -26,10 +23,7 @@ export const redelivery: RedeliveryStatements = {
     params: [topic, group, redeliveryRows(redeliveries)],
   }),
 
-  /**
-   * Locks like putRedeliveries. A message that a person skipped or discarded meanwhile does not
-   * come back.
-   */
+  /** Locks like putRedeliveries. A skipped or discarded message does not come back. */
   changeRedeliveries: ({ topic, group }, partition, redeliveries) => ({
     name: "changeRedeliveries",
     text: `${NOT_SAFE}UPDATE ${AGAIN}

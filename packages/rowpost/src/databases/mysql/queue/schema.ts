@@ -1,6 +1,6 @@
 /**
- * The queue's own tables; the month tables are in topics.ts. The text of a released migration never
- * changes: databases store its checksum.
+ * The queue's own tables. The text of a released migration never changes: databases store its
+ * checksum.
  */
 import { queueLayout, queueMigrations } from "../../sql/queue/names.ts";
 import type { SchemaStatements } from "../../sql/statements.ts";

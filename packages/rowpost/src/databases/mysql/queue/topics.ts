@@ -1,4 +1,3 @@
-/** Topics and their month tables. */
 import { QUEUE_EPOCH_MS } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { TopicStatements } from "../../sql/queue/statements.ts";

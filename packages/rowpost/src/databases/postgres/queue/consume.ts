@@ -1,4 +1,3 @@
-/** Reads for a group, and records the messages it finished. */
 import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import type { GroupKey } from "../../../queue/store.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
@@ -24,7 +23,7 @@ function moveParams({ topic, group }: GroupKey, request: ProgressRequest): reado
 }
 
 export const consume: ConsumeStatements = {
-  // Uses the primary key even without statistics: the session plans without sequential and bitmap
+  // By the primary key even without statistics: the session plans without sequential and bitmap
   // scans.
   readMessages: ({ topic, month, partition, fromId, toId, limit, bodyLimit }) => ({
     name: "readMessages",

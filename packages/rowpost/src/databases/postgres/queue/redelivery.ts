@@ -1,15 +1,12 @@
-/**
- * Messages that a group gets again. Written in the transaction that has locked the partition's
- * progress.
- */
+/** Written in the transaction that has locked the partition's progress. */
 import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
 import { BEHIND_UNTIL, endsRedelivery } from "../../sql/queue/values.ts";
 import { msBetween, NOW, numberArray, textArray } from "../names.ts";
 
 const DUE = `CASE WHEN again.due_ms IS NULL THEN '${BEHIND_UNTIL}Z'::timestamptz ELSE ${NOW} + again.due_ms * interval '1 millisecond' END`;
 /**
- * Avoids the index on due rows: without statistics, the planner would use it and read all waiting
- * rows of the partition.
+ * Avoids the index on due rows, by which a planner without statistics would read all waiting rows
+ * of the partition.
  */
 const WAITS = "state + 0 = 0";
 const PLACE = "topic_id = $1 AND consumer_group_id = $2 AND partition_no = $3";
@@ -53,10 +50,7 @@ SET state = EXCLUDED.state, attempt = EXCLUDED.attempt, first_attempt = 0, next_
     params: [topic, group, partition, ...columns(redeliveries)],
   }),
 
-  /**
-   * Locks like putRedeliveries. A message that a person skipped or discarded meanwhile does not
-   * come back.
-   */
+  /** Locks like putRedeliveries. A skipped or discarded message does not come back. */
   changeRedeliveries: ({ topic, group }, partition, redeliveries) => ({
     name: "changeRedeliveries",
     text: `UPDATE message_redelivery r

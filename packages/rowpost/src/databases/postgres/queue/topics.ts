@@ -1,4 +1,3 @@
-/** Topics and their month tables. */
 import { QUEUE_EPOCH_MS } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { TopicStatements } from "../../sql/queue/statements.ts";
@@ -26,8 +25,7 @@ WHERE c.relkind IN ('r', 'p') AND starts_with(c.relname::text, $1)`,
 };
 
 /**
- * Keyed by partition first: a member reads one partition without walking the others. The time is
- * computed from the id.
+ * Keyed by partition first, so a member walks only its partition. The time is computed from the id.
  */
 function messageTable(topic: string, month: number): readonly string[] {
   const table = infoTable(topic, month);

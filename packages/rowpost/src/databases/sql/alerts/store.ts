@@ -45,7 +45,6 @@ export function createAlertStore(parts: StoreParts, statementTimeoutMs?: number)
     return row && storedAlerts(row);
   }
 
-  /** A change of silences with its audit. */
   function changeSilence(
     what: string,
     { action, details, statement }: { action: OperatorAction; details: object; statement: Cold },

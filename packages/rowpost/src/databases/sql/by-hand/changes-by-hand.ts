@@ -42,7 +42,6 @@ export function beforeImages(layout: TableLayout, rows: readonly Row[], ids: rea
   return JSON.stringify(images);
 }
 
-/** Changes of this message, newest first. */
 export async function changesOf(
   { read, table }: { readonly table: MessageTable; readonly read: Read },
   id: string,

@@ -197,7 +197,6 @@ export function createManyMessages(parts: ManyMessageParts): ManyMessageChanges 
   };
 }
 
-/** Rows to change, as they were seen. */
 interface Targets {
   readonly rows: readonly SeenMessage[];
   readonly nextAfterId: string | undefined;

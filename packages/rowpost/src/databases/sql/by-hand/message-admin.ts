@@ -1,4 +1,3 @@
-/** Operators' views and changes by hand, within the legal transitions, on any SQL database. */
 
 import type {
   ChangeReport,
@@ -66,7 +65,6 @@ export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: numbe
     });
   }
 
-  /** One batch. */
   async function change(made: HandChange, request: ChangeTarget): Promise<ChangeReport> {
     const { changed, conflicts, nextAfterId } = await many.change(made, request);
     return { changed, conflicts, nextAfterId };
@@ -148,8 +146,7 @@ export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: numbe
         const target = { filter: {}, seen, action, limit: MOST_ROWS };
         const { changed } = await change(changes.resume(), target);
         resumed += changed;
-        // No changed row: done. A row changed by others meanwhile is no longer suspended by this rule and
-        // is not listed again.
+        // None changed: done. A row changed by others is no longer suspended by this rule.
         if (changed === 0) return resumed;
       }
     },
@@ -187,10 +184,7 @@ function checkRule(rule: SuspensionRule): SuspensionRule {
   return rule;
 }
 
-/**
- * Checks at run time for JavaScript callers: any value other than `keep` or `suspend` would remove
- * the original.
- */
+/** For JavaScript callers: any value other than `keep` or `suspend` would remove the original. */
 function checkCopy({ change, original }: CopyRequest): void {
   if (!["keep", "suspend", "archive"].includes(original))
     throw new ConfigurationError(`original is ${String(original)}; it must be "keep", "suspend" or "archive"`);

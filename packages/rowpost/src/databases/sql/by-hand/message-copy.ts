@@ -107,8 +107,8 @@ async function insertCopy(parts: CopyParts, { request, search, stored, tx }: Cop
 }
 
 /**
- * The copy as stored. Unchanged fields are copied as they are, whoever wrote them; only body and
- * headers must be sendable.
+ * The copy as stored. Unchanged fields are copied as they are; only body and headers must be
+ * sendable.
  */
 function encodeCopy(
   { bodyType, columns, limits, name: layoutName }: TableLayout,

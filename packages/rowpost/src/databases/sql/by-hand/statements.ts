@@ -1,6 +1,5 @@
 /**
- * Statements of changes by hand, shared by all dialects. Those that write messages are in each
- * dialect's admin.ts.
+ * Shared statements of changes by hand. Those that write messages are in each dialect's admin.ts.
  */
 
 import type { AuditResult } from "../../../admin/operations.ts";
@@ -10,13 +9,11 @@ import { by, bytesOf, type Cold, cold, forUpdate, now, part, plain, type Sql, te
 import type { MessageTable } from "../cold-table.ts";
 import { clip } from "../rows.ts";
 
-/** Audit entry of a change by hand. */
 export interface AuditEntry {
   /** `retry`, `suspend`, … */
   readonly action: string;
   readonly author: string;
   readonly reason: string;
-  /** Number of changed messages. */
   readonly changed: number;
   /** Changed messages in id order; undefined: not known one by one. */
   readonly ids: readonly string[] | undefined;

@@ -5,7 +5,6 @@ import { ruleOfReason } from "../../../message/suspension-reason.ts";
 import type { KeyQueueRow, RelayStatus, ShardLease, SuspensionRule } from "../../../relay/store.ts";
 import { takesTopic } from "../../../runtime/topic-patterns.ts";
 
-/** Facts for the rules. */
 export interface ExplainedFacts {
   readonly message: MessageSummary;
   /** The database's clock, ISO 8601 UTC. */
@@ -34,7 +33,6 @@ export function frontId({ behindId, id }: MessageSummary, keyQueue: readonly Key
   return keyQueue.find((row) => row.id !== id && !row.resend)?.id;
 }
 
-/** Returns the first rule that holds the message. */
 export function explain(facts: ExplainedFacts): Explanation {
   const { message } = facts;
   if (message.archived) return { heldBy: "archived", text: "it is finished, and stands in the archive" };

@@ -40,7 +40,6 @@ export function createIdsByTime({ read, table }: { readonly table: MessageTable;
     return inOrder(rows);
   }
 
-  /** Across the table. */
   async function lookAtAll(low: bigint, high: bigint, archived: boolean): Promise<Probe[]> {
     const probes = await look(low, high, archived, FIRST_PROBES);
     if (!archived) return probes;

@@ -1,4 +1,3 @@
-/** Requests of the statements that read messages. */
 import type { MessageFilter } from "../../../admin/message-admin.ts";
 import type { Statement } from "../../../transactions/executor.ts";
 import type { Cold } from "../cold.ts";

@@ -1,4 +1,3 @@
-/** Status of the table and its relays, for operators. */
 import type { OldestDue, OutboxStatus, StateTotal } from "../../../admin/message-admin.ts";
 import type { RelayStatus, ShardLease } from "../../../relay/store.ts";
 import { grouped } from "../../../runtime/grouped.ts";

@@ -1,4 +1,3 @@
-/** Messages that await a confirmation, on any SQL database. */
 import type { Unconfirmed } from "../../../admin/message-admin.ts";
 import type { MessageTable } from "../cold-table.ts";
 import { integer, type Row, text } from "../rows.ts";

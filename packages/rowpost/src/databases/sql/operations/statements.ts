@@ -1,4 +1,3 @@
-/** Sessions of the console, the audit, and the size of the table. */
 import type { AuditFilter, NewSession } from "../../../admin/operations.ts";
 import { after, by, bytesOf, type Cold, cold, id, iso, joined, now, part, textOf, unsought } from "../cold.ts";
 import type { MessageTable } from "../cold-table.ts";

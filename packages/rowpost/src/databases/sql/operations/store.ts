@@ -1,4 +1,3 @@
-/** The console's own data, on any SQL database. */
 import type { AuditRecord, AuditResult, BeforeImage, OperationsStore } from "../../../admin/operations.ts";
 import { inAscii } from "../../../runtime/ascii.ts";
 import { ConfigurationError } from "../../../runtime/errors.ts";

@@ -1,4 +1,3 @@
-/** Counters and columns that all dialects' appends share. */
 import type { QueuedMessage } from "../../../queue/store.ts";
 import type { AppendStatements } from "./statements.ts";
 
@@ -12,7 +11,6 @@ const TEXTS: readonly TextColumn[] = [
   ["ordering_key", "orderingKey"],
 ];
 
-/** Number of messages per partition. */
 export type MessageCounts = Parameters<AppendStatements["advance"]>[1];
 
 /** All messages go to one partition, as in most appends. */

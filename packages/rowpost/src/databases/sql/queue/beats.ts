@@ -83,7 +83,7 @@ export function createBeats({ beats, onLease, pool }: BeatsParts): (beat: Beat) 
     lock: string | undefined,
   ): Promise<Answer> {
     const reported = members.map((member) => ({ ...member, label: labelWithLock(member.label, lock) }));
-    // Before the renewal: a search for our last session's lock must not find renewed leases with only
+    // Before the renewal: a search for our last session's lock must not find renewed leases under
     // the old name.
     await session.run(beats.reportMembers(reported));
     const asked = members.reduce((sum, { held }) => sum + held.length, 0);
@@ -97,8 +97,8 @@ export function createBeats({ beats, onLease, pool }: BeatsParts): (beat: Beat) 
         ...row,
         alive: Math.abs(integer(row, "silent_ms")) <= instanceTimeoutMs ? 1 : 0,
       });
-      // Read after the renewal: epochs only grow, so a partition that is ours at its epoch now was ours
-      // then.
+      // Read after the renewal: epochs only grow, so a partition that is ours at its epoch now was
+      // ours then.
       const still = held.filter(({ shard, epoch }) =>
         leases.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch),
       );

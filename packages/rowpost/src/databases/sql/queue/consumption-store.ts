@@ -1,4 +1,3 @@
-/** A group's side on any SQL database: leases, reads, and the transaction that ends a batch. */
 import { queueMonth } from "../../../message/queue-id.ts";
 import {
   dueRedeliveries,
@@ -27,7 +26,6 @@ import type { SessionParts, SharedSessions } from "./shared-sessions.ts";
 
 export interface ConsumptionParts extends SessionParts {
   readonly isTableMissing: (error: unknown) => boolean;
-  /** Translates a driver's error. */
   readonly translateError: (error: unknown, statement: string) => unknown;
 }
 

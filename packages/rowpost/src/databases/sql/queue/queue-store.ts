@@ -1,4 +1,3 @@
-/** The queue's store on any SQL database. */
 import type { QueueStore } from "../../../queue/store.ts";
 import { runMigrations } from "../migrate.ts";
 import { createSessionSlots } from "../session-slots.ts";

@@ -1,4 +1,3 @@
-/** Appends of relays, on any SQL database. */
 import type { RelayedStore } from "../../../queue/producing/relayed-store.ts";
 import { SchemaError } from "../../../runtime/errors.ts";
 import { inKnownTransaction } from "../known-commit.ts";

@@ -23,7 +23,6 @@ export interface Room {
   /** Reads with several statements in sequence. */
   readonly reading: <T>(work: (run: Run) => Promise<T>) => Promise<T>;
   readonly transaction: <T>(work: (run: Run) => Promise<T>) => Promise<T>;
-  /** Runs statements in a given transaction. */
   readonly within: (tx: { run(statement: Statement): Promise<QueryResult> }) => Run;
   /** Months of a topic with a message table, in order. */
   readonly months: (topic: string, run?: Run) => Promise<number[]>;

@@ -87,8 +87,8 @@ function open({ connect, sharedSession, statements, words }: SessionParts, lockW
       const locks = [...new Set(asked.flat())];
       const free = await slots.use("lease", async (session) => {
         const found = new Set(await session.freeLocks(locks));
-        // The lock shared by the consumers here is this session's own, which PostgreSQL reports as free to
-        // it.
+        // The lock shared by the consumers here is this session's own, which PostgreSQL reports as
+        // free to it.
         if (session.lock !== undefined) found.delete(session.lock);
         return found;
       });

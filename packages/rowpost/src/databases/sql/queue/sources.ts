@@ -11,7 +11,6 @@ export interface NumberedMessage {
 }
 
 export interface Sorted {
-  /** Messages to insert. */
   readonly fresh: readonly NumberedMessage[];
   /** Ids in message order: their own, or those of their first append. */
   readonly ids: readonly string[];

@@ -15,7 +15,6 @@ import type { HeldShard } from "../../../relay/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
 import type { EnqueueStatements, SchemaStatements, TakingStatements, TransactionCheck } from "../statements.ts";
 
-/** The tables of topics. */
 export interface TopicStatements {
   /**
    * CREATE TABLE IF NOT EXISTS of a month's two tables. Records first: if the message table exists,
@@ -175,7 +174,6 @@ export interface BeatStatements {
 
 export type HoldingStatements = Omit<TakingStatements, "removeInstance" | "forgetInstances">;
 
-/** All statements of the queue in one dialect. */
 export interface QueueStatements {
   readonly schema: () => SchemaStatements;
   readonly topics: TopicStatements;

@@ -97,8 +97,8 @@ export function createTopicStore(
       await changing(async (run) => {
         await run(updateTopic(change));
         await run(insertCounters(change));
-        // Stops appends until the commit. Messages of one key in two partitions have no order, so its
-        // partition changes only once every group has read the old one.
+        // Stops appends until the commit. Messages of one key in two partitions have no order, so
+        // its partition changes only once every group has read the old one.
         await run(lockCounters(change.topic));
         const { rows } = await run(isUnread(change.topic));
         if (integer(rows[0] ?? {}, "unread") === 0) await run(spreadKeys(change.topic));

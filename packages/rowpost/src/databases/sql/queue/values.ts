@@ -1,9 +1,7 @@
-/** Column values of the queue, the same in every dialect. */
 import { BEGUN_MARK } from "../../../message/member-silent.ts";
 import type { ConsumptionRecord, GroupKey, Redelivery } from "../../../queue/store.ts";
 import { type Row, text, textOrNull } from "../rows.ts";
 
-/** Numbers of the column `result`. */
 export const RESULTS: Readonly<Record<ConsumptionRecord["result"], number>> = {
   consumed: 0,
   failed: 1,

@@ -23,7 +23,6 @@ export function createWorkPool(slots: Pick<SessionSlots, "retry">): WorkPool {
   let made = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  /** Durations of those that count toward the bound. */
   function ages(): number[] {
     const nowMs = performance.now();
     return [...running.values()].map((sinceMs) => nowMs - sinceMs).filter((ageMs) => ageMs < LONG_MS);

@@ -8,7 +8,6 @@ const TIME = /:(from|to)\b/y;
 /** Not preceded by a character that could belong to it. */
 const PARAMETER = /(?<![\w$])\$\d+/y;
 
-/** Times that a query names. */
 export interface NamedTimes {
   readonly from: boolean;
   readonly to: boolean;

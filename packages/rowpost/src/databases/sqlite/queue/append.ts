@@ -50,7 +50,6 @@ VALUES (?, ${values})${`, (?, ${values})`.repeat(given.rows.length - 1)}`,
 /** Parameters: epoch milliseconds, delay in milliseconds; at most one of them is set. */
 const DELIVER_AT = `COALESCE(strftime('%Y-%m-%d %H:%M:%f', ? / 1000.0, 'unixepoch'), ${after("?")})`;
 
-/** Remembers appends by source id, so that a second append of the same source appends nothing. */
 export const sources: SourceStatements = {
   // An existing row is written unchanged so that it is returned.
   putSources: (topic, sources) => [

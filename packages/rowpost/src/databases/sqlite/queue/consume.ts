@@ -1,4 +1,3 @@
-/** Reads for a group, and records the messages it finished. */
 import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { ConsumeStatements } from "../../sql/queue/statements.ts";
@@ -48,10 +47,7 @@ FROM json_each(?) AS wanted JOIN ${quoteName(recordTable(topic, month))} AS r
     params: [jsonIds(ids), group, round],
   }),
 
-  /**
-   * A settle without an answer writes the same again. The end of an attempt replaces the mark of
-   * its start.
-   */
+  /** A repeated settle writes the same again; the end of an attempt replaces its start mark. */
   insertRecords: ({ topic, group }, { month, round, place, records }) => ({
     name: "insertRecords",
     text: `INSERT INTO ${quoteName(recordTable(topic, month))}

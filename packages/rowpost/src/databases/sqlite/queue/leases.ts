@@ -1,4 +1,3 @@
-/** Leases of a group (one row of message_consumption per partition) and the registry of members. */
 import type { GroupKey } from "../../../queue/store.ts";
 import type { HeldShard } from "../../../relay/store.ts";
 import type { BeatStatements, HoldingStatements } from "../../sql/queue/statements.ts";
@@ -20,8 +19,8 @@ export function holding({ topic, group }: GroupKey): HoldingStatements {
 FROM message_consumption WHERE ${MEMBER} ORDER BY partition_no`,
       params: key,
     }),
-    // Takes the partitions exactly as observed or not at all; the transaction has the file's only write
-    // lock.
+    // Takes the partitions exactly as observed or not at all; the transaction has the file's only
+    // write lock.
     take: ({ owner, leaseMs, observed }) => ({
       name: "takePartitions",
       text: `UPDATE message_consumption SET owner = ?, epoch = epoch + 1, taken_at = ${NOW}, lease_until = ${after("?")}, lease_ms = ?

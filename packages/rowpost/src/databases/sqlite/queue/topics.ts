@@ -1,4 +1,3 @@
-/** Topics and their month tables. */
 import { QUEUE_EPOCH_MS } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { TopicStatements } from "../../sql/queue/statements.ts";
@@ -19,7 +18,7 @@ export const topics: TopicStatements = {
   now: () => ({ name: "now", text: `SELECT CAST(${QUEUE_EPOCH_MS} + ${CLOCK_MS} AS TEXT) AS nowms`, params: [] }),
 };
 
-/** Keyed by partition first: a member reads one partition without walking the others. */
+/** Keyed by partition first, so a member walks only its partition. */
 function messageTable(topic: string, month: number): readonly string[] {
   const table = infoTable(topic, month);
   return [
