@@ -11,7 +11,6 @@ import {
 } from "./mysql-status.ts";
 
 export interface Asking {
-  /** Sends a statement on the transaction's connection. */
   readonly run: (text: string) => Promise<unknown>;
   /** An object shared by all transactions of the ORM that lives as long as its pool. */
   readonly owner: unknown;

@@ -55,9 +55,9 @@ export interface Executor {
   /** Asks PostgreSQL in one round trip, for callers that leave no mark. */
   askServer?(): Promise<boolean>;
   /**
-   * Runs `work` behind a savepoint, which is rolled back to when it throws. For handles whose
-   * statements the server refuses as SAVEPOINT; `inner` is the handle to use meanwhile. Absent:
-   * SAVEPOINT runs like any statement.
+   * Runs `work` behind a savepoint, which is released afterwards, or rolled back to when it throws.
+   * For handles that send SAVEPOINT in a form that the server refuses; `inner` is the handle to use
+   * meanwhile. Absent: SAVEPOINT runs like any statement.
    */
   behindSavepoint?<T>(work: (inner: unknown) => Promise<T>): Promise<T>;
   /**

@@ -18,14 +18,12 @@ const PREPARED_PARAMS = 24;
  * the client's instead of 9.3).
  */
 const LONG_PARAMS = 1_000;
-/** Prepared from this repetition on. */
 const LONG_TIMES = 3;
 /**
  * Most long texts prepared per process: one of 100 messages takes 0.5 MB of server memory per
  * connection.
  */
 const LONG_TEXTS = 2;
-/** Texts whose repetitions are counted. */
 const COUNTED_TEXTS = 32;
 
 const longPrepared = new Set<string>();

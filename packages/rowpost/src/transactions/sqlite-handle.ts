@@ -66,7 +66,6 @@ export function hasOpenTransaction(database: TransactionState): boolean {
   return false;
 }
 
-/** Prepared statements of one handle, by text. */
 type PreparedByText = Map<string, Prepared>;
 
 /**

@@ -16,7 +16,6 @@ export interface ClockWords {
   readonly nowMs: string;
   /** Instant that many milliseconds from now (an SQL expression), never earlier. */
   readonly later: (milliseconds: string) => string;
-  /** Instant that many milliseconds ago. */
   readonly ago: (milliseconds: number) => string;
   /** An instant, or deliver_at if that is later (rule: delay-is-not-retry). */
   readonly notBeforeDelivery: (instant: string) => string;

@@ -127,7 +127,7 @@ export const IN_TRANSACTION = " /*M! WHEN @@in_transaction = 0 AND @@autocommit 
 /**
  * For later statements of the same call. ROW_COUNT() describes the connection's previous statement:
  * 1 after the check, the row count of a change, -1 after a SELECT or an error, 0 after COMMIT,
- * ROLLBACK, ROLLBACK TO and BEGIN. Any other value than 0 proves that the transaction goes on.
+ * ROLLBACK, ROLLBACK TO and BEGIN. A value other than 0 proves that the transaction goes on.
  */
 export const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN EXP(999)";
 

@@ -110,7 +110,7 @@ export function isAway(error: unknown): boolean {
 /**
  * Errors that end the whole transaction on the server (rule: ended-transaction): 1213, 1020, and a
  * lost connection. 1205 rolls back only its statement unless innodb_rollback_on_timeout is on,
- * which the client cannot see.
+ * which the client cannot see, so it counts too.
  */
 export function endsTransaction(error: unknown): boolean {
   return isConflict(error) || isAway(error) || errorNumber(error) === LOCK_TABLE_FULL;

@@ -142,7 +142,6 @@ function failStrays(names: MysqlNames, where: string, reason: string, ids: reado
     ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`;
 }
 
-/** Bounded reads. */
 function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
   const { column, messages, state } = names;
   const token = `${names.shardOf} AS shard, ${names.tokenColumns}`;

@@ -27,7 +27,6 @@ export const UNFINISHED: readonly MessageState[] = ["pending", "sending", "suspe
 
 interface Words {
   readonly layout: TableLayout;
-  /** Value of `table_name` in the companion tables. */
   readonly tableKey: string;
   /** Value of `table_name` in the lease rows and the registry of these relays (own-topics.ts). */
   readonly leaseKey: string;

@@ -43,7 +43,6 @@ WHERE m.ctid = ANY (ARRAY(
   });
 }
 
-/** Whether row `m` may become `consumed`. */
 function openOf(names: Names): string {
   return `m.${names.column.state} IN (${names.from("confirm")}, ${names.from("confirmOvertakes")})`;
 }

@@ -26,7 +26,6 @@ export interface TableWords {
   readonly waysTo?: (table: MessageTable, state: MessageState) => readonly Way[];
 }
 
-/** Rows of a state in one index. */
 export interface Way {
   readonly where: Sql;
   /** The index is in id order. */
@@ -59,7 +58,6 @@ export interface MessageTable extends Pick<TableWords, "layout" | "words" | "sto
     readonly iso: (instant: string) => Sql;
     readonly msSince: (instant: string) => Sql;
     readonly msUntil: (instant: string) => Sql;
-    /** A literal. */
     readonly instant: (epochMs: number) => string;
   };
 }

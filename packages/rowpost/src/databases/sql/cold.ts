@@ -5,7 +5,6 @@
  */
 import type { Statement } from "../../transactions/executor.ts";
 
-/** Texts and the values between them. */
 export interface Sql {
   readonly texts: readonly string[];
   readonly values: readonly Value[];
@@ -71,7 +70,6 @@ export interface Words extends Clock {
   readonly indexOf: string;
   /** Texts with this prefix, by an index of the column. `isBytes`: the column compares bytes. */
   readonly beginsWith: (column: string, prefix: string, isBytes: boolean) => Sql;
-  /** The column is one of these ids. */
   readonly idIn: (column: string, ids: readonly string[]) => string;
   /** 1 if the connection finds a table of this name, else 0. */
   readonly hasTable: (name: string) => string;

@@ -27,7 +27,6 @@ export interface ConfirmationParts {
 const NOT_CONSUMED = "NOT_CONSUMED";
 /** More confirmations of unknown messages are not kept: they have one cause. */
 const MOST_UNKNOWN = 10_000;
-/** Characters kept of their reason. */
 const UNKNOWN_REASON = 1024;
 
 interface Found {

@@ -43,7 +43,6 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
     slots.use("housekeeping", async (session) => (await session.run(spelled(table.words, statement))).rows);
   const change = (statement: Statement): Promise<number> =>
     slots.retry("housekeeping", async (session) => (await session.run(statement)).affected);
-  /** Skips rows that the table refuses. */
   const changeRows = <Row extends { readonly id: string }>(
     doing: RowRefusal["doing"],
     rows: readonly Row[],
@@ -139,7 +138,7 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
       const changed = await changeRows("suspend", request.rows, (rows) =>
         housekeeping.suspendPending({ ...request, rows, failReason }),
       );
-      // The rule was lifted while the statement ran, and that search missed these rows.
+      // The rule was lifted while the statement ran, and the search for its rows missed these.
       if (changed > 0 && !(await stands(rule))) return changed - (await resumeAgain(request.rows));
       return changed;
     },

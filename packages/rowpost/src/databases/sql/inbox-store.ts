@@ -59,7 +59,6 @@ export function createInboxStore(parts: InboxParts, options: InboxStoreOptions):
   };
 }
 
-/** Rows of a page. */
 const PAGE = 1_000;
 
 async function readHandlings(

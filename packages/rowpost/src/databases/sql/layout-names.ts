@@ -10,7 +10,6 @@ export interface CompanionTables {
   readonly suspension: string;
   readonly audit: string;
   readonly confirmation: string;
-  /** Confirmations of unknown messages. */
   readonly unmatched: string;
   readonly session: string;
   readonly alert: string;

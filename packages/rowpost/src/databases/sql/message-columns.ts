@@ -10,7 +10,6 @@ export interface ColumnTypes {
   readonly bigint: string;
   readonly instant: string;
   readonly smallint: string;
-  /** Default instant of a row. */
   readonly now: string;
 }
 

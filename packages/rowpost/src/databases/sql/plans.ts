@@ -14,7 +14,6 @@ export interface PlanReader {
   readonly steps: (rows: readonly Row[], table: string) => readonly PlanStep[];
 }
 
-/** Explains each, on its own session. */
 export async function readPlans(parts: StoreParts & { readonly plans: PlanReader }): Promise<StatementPlan[]> {
   const { layout, statements } = parts;
   const session = await parts.connect({ purpose: "tool", clock: layout.clock });

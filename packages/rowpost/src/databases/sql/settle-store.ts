@@ -27,7 +27,7 @@ export function createSettle({
 }: SettleParts): (request: SettleRequest) => Promise<RowNow[]> {
   const settlePastLocks = createPastLocks();
 
-  /** Returns the refused outcomes; adds ids of locked rows to `held`. */
+  /** Returns the outcomes that may not be written; adds those with locked rows to `held`. */
   async function write(outcomes: readonly Outcome[], change: Change, held: Set<string>): Promise<readonly Outcome[]> {
     if (outcomes.length === 0) return [];
     try {
@@ -208,7 +208,6 @@ function stands(layout: TableLayout, outcome: Outcome, now: RowNow): boolean {
   return !hasClaimToken(layout) || now.lockVersion === nextVersion(outcome.lockVersion);
 }
 
-/** By the confirmation of this message. */
 function isOvertaken(outcome: Outcome, now: RowNow): boolean {
   return now.state === "consumed" && outcome.toState === "sent" && now.identityHash === outcome.identityHash;
 }

@@ -20,7 +20,6 @@ export interface DialectWords {
   readonly whole: (column: string) => string;
   /** A count, capped at a JavaScript number if the driver would refuse it. */
   readonly count: (column: string) => string;
-  /** The version after this one. */
   readonly next: (version: string) => string;
   /** Distinguishes messages of different types or keys; see RowToken. Either may be NULL. */
   readonly identityHash: (type: string, key: string) => string;
@@ -46,7 +45,6 @@ export interface SqlNames {
   readonly silenceTable: string;
   readonly formerTables: readonly string[];
   readonly migrationTable: string;
-  /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
   /** Literal of `table_name` in the lease rows and the registry of these relays (own-topics.ts). */
   readonly leaseKey: string;
@@ -65,7 +63,6 @@ export interface SqlNames {
   state(...states: readonly MessageState[]): string;
   /** Literals of the states that a transition starts from. */
   from(transition: TransitionName): string;
-  /** Literals of all states of the layout. */
   readonly knownStates: string;
   /** The body as it is read, for any column type. */
   readonly body: string;
@@ -124,7 +121,6 @@ export function quoteName(name: string): string {
   return plain || PLAIN_WORDS.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A table's name with the layout's schema. */
 export function inSchema(layout: TableLayout, table: string): string {
   return layout.schema === undefined ? quoteName(table) : `${quoteName(layout.schema)}.${quoteName(table)}`;
 }
@@ -241,5 +237,4 @@ export const INSTANTS: ReadonlySet<string> = new Set([
   "gmtModified",
 ]);
 
-/** Whole-number columns of up to 64 bits. */
 export const WHOLE: ReadonlySet<string> = new Set(["id", "lockVersion", "retryCount", "deliveryCount"]);

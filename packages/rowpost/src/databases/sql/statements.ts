@@ -320,7 +320,6 @@ export interface HousekeepingStatements {
     readonly afterId: string;
     readonly rows: number;
   }): Statement;
-  /** Copies locked rows into the archive. */
   copyToArchive(ids: readonly string[]): Statement;
   deleteRows(ids: readonly string[]): Statement;
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Statement;
@@ -408,7 +407,6 @@ export interface SchemaStatements extends ColumnTypeWords {
    * either is enough.
    */
   readonly needsExactKey: boolean;
-  /** The statement that makes one. */
   readonly identityIndex: string;
   /** Sets a varying start of versions; undefined if no other server can take over. */
   readonly versionStart: string | undefined;
@@ -427,7 +425,6 @@ export interface SchemaStatements extends ColumnTypeWords {
    * table's instants are in UTC.
    */
   readonly zone?: (() => Statement) | undefined;
-  /** The index for scanTopics. */
   readonly topicIndex: TopicIndex;
   /** Whether a key column with this collation compares byte for byte. */
   comparesBytes(collation: string | null): boolean;
@@ -445,6 +442,5 @@ export interface DialectStatements {
   readonly relay: RelayStatements;
   readonly housekeeping: HousekeepingStatements;
   readonly admin: AdminStatements;
-  /** Words for the shared statements. */
   readonly table: MessageTable;
 }

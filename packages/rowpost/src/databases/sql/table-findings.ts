@@ -10,7 +10,6 @@ import type { SchemaStatements } from "./statements.ts";
 export interface TableIndex {
   /** In lower case; empty for an expression or a column prefix. */
   readonly columns: readonly string[];
-  /** Of a partial index. */
   readonly predicate: string | undefined;
   readonly isUnique: boolean;
 }
@@ -36,7 +35,6 @@ export async function readIndexes(
   return [...found.values()];
 }
 
-/** Error of an enqueue. */
 export const WITHOUT_KEY =
   "the message table has no unique key over its type and key, and nothing else, so that a message could be written twice: rowpost doctor names the statement that makes it. Nothing was written.";
 

@@ -39,7 +39,6 @@ export function timedChanges(
   };
 }
 
-/** One text per decision. */
 export function timedTexts(
   changes: Readonly<Record<Name, TimedChange>>,
   text: (change: TimedChange) => string,

@@ -9,7 +9,6 @@ const UNTRUSTED =
   /^(UNABLE_TO_(GET|VERIFY|DECODE|DECRYPT)|CERT_|SELF_SIGNED|DEPTH_ZERO|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH|ERR_TLS_CERT)/;
 const NO_TLS = new Set(["HANDSHAKE_NO_SSL_SUPPORT", "ER_SERVER_SSL_DISABLED"]);
 
-/** The dialect's URL setting. */
 export interface TlsAdvice {
   /** Setting with the file of the authorities, such as `ssl-ca=PATH`. */
   readonly trust: string;

@@ -5,7 +5,6 @@ import type { MessageTable } from "../cold-table.ts";
 
 /** Late rows counted at most: 40 ms, in memory, every 15 s. */
 const LATE_ROWS = 10_000;
-/** How long ended silences are kept. */
 const KEPT_SILENCE_MS = 30 * 86_400_000;
 
 /**

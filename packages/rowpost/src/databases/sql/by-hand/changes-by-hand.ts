@@ -59,7 +59,6 @@ export async function changesOf(
     }));
 }
 
-/** Links an original and its copy. */
 function copyOf(row: Row): Pick<ChangeByHand, "copyId" | "copyOf"> {
   const action = text(row, "action");
   if (action !== "copy" && action !== "copied") return {};

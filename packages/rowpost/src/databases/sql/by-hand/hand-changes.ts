@@ -13,7 +13,6 @@ import { decodeState, type Row, text, wholeText } from "../rows.ts";
 import { auditEntry, beforeImages } from "./changes-by-hand.ts";
 import { lockRows, recordChange } from "./statements.ts";
 
-/** Change of locked rows. */
 export interface HandChange {
   /** Name in the audit. */
   readonly name: string;
@@ -25,7 +24,6 @@ export interface HandChange {
 export interface HandChanged {
   readonly changed: number;
   readonly conflicts: readonly ChangeConflict[];
-  /** Rows that no longer exist. */
   readonly gone: number;
 }
 

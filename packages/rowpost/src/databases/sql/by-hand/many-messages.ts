@@ -57,7 +57,6 @@ type BatchReport = ChangeReport & { readonly meant: number; readonly gone: numbe
 export interface ManyMessageChanges extends Pick<MessageAdmin, "preview" | "changeMany"> {
   /** Finds the messages and changes them in one transaction. */
   change(made: HandChange, request: ChangeTarget & Pick<Meant, "upToId">, details?: string): Promise<BatchReport>;
-  /** Whether a removal includes failed messages. */
   namesFailed(request: Pick<ChangeTarget, "filter" | "seen">): boolean;
 }
 
@@ -101,7 +100,6 @@ export function createManyMessages(parts: ManyMessageParts): ManyMessageChanges 
     return { ...report, nextAfterId, meant: rows.length };
   }
 
-  /** Each batch gets the remaining time. */
   function madeAt(request: ManyRequest, beganMs: number): HandChange {
     const { untilMs } = request;
     if (untilMs === undefined) return changeOf(request);

@@ -10,7 +10,6 @@ import type { MessageTable } from "../cold-table.ts";
 import { clip } from "../rows.ts";
 
 export interface AuditEntry {
-  /** `retry`, `suspend`, … */
   readonly action: string;
   readonly author: string;
   readonly reason: string;

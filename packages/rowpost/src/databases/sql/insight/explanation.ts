@@ -15,7 +15,6 @@ export interface ExplainedFacts {
   readonly shard: number;
   /** Unfinished messages of its ordering key up to it, lowest ids first. */
   readonly keyQueue: readonly KeyQueueRow[];
-  /** The message before it. */
   readonly front: MessageSummary | undefined;
   readonly leases: readonly ShardLease[];
   readonly relays: readonly RelayStatus[];
@@ -100,7 +99,6 @@ function suspended({ changes, message, suspensions }: ExplainedFacts): Explanati
   return { heldBy: "suspended", text: `suspended by ${who}, ${end}`, until };
 }
 
-/** Its own time has not come. */
 function ownTime({ deliverInMs, dueInMs, message }: ExplainedFacts): Explanation | undefined {
   const { behindId, deliverAt, failReason, nextRetryAt, retryCount } = message;
   if (behindId !== undefined || nextRetryAt === null || dueInMs === null || dueInMs <= 0) return undefined;
@@ -145,7 +143,6 @@ function scopeText({ scope, value }: { readonly scope: string; readonly value: s
   return scope === "relay" ? "everything" : `${scope.replace("_", " ")} ${JSON.stringify(value)}`;
 }
 
-/** No relay has its shard. */
 function ownerOf(facts: ExplainedFacts): Explanation | undefined {
   const { message, now, relays, shard } = facts;
   const alive = relays.filter((relay) => relay.alive);

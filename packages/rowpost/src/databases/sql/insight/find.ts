@@ -4,7 +4,6 @@ import type { MessageTable } from "../cold-table.ts";
 import type { LayoutColumns } from "../layout.ts";
 import type { FindRequest, IdRange, KeyCount } from "./requests.ts";
 
-/** Conditions on the id, as literals. */
 export function idConditions({ name }: MessageTable, { highId, lowId }: IdRange): Sql[] {
   return [
     ...(lowId === undefined ? [] : [plain(`${name("id")} >= ${decimal(lowId)}`)]),

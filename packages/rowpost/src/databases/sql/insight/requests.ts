@@ -32,7 +32,6 @@ export interface FindRequest extends IdRange {
   readonly along: "ids" | "states" | "names" | "keys";
 }
 
-/** Counts keys with this prefix. */
 export interface KeyCount {
   readonly types: readonly string[];
   readonly keyPrefix: string;

@@ -177,7 +177,6 @@ export function createMessageSearch(parts: SearchParts): MessageSearch {
     return found.flatMap((place) => messages.get(placeOf(place)) ?? []);
   }
 
-  /** In steps along the primary key. */
   async function walk(finding: Finding, range: IdRange, { limit, timeLimitMs }: SearchRequest): Promise<SearchResult> {
     const { archived, newestFirst } = finding;
     const untilMs = performance.now() + timeLimitMs;

@@ -5,7 +5,6 @@ import { COUNTED_ROWS, type Read } from "./requests.ts";
 import type { MessageSearch } from "./search.ts";
 import { confirmedBy, countUnconfirmed, lastConsumers, listUnconfirmed } from "./statements.ts";
 
-/** Confirmations searched for consumer names. */
 const LOOKED_AT = 1_000;
 
 export interface UnconfirmedParts {

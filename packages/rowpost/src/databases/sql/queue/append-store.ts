@@ -26,7 +26,6 @@ export interface AppendErrors extends Pick<CallParts, "isOutsideTransaction" | "
   readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
 }
 
-/** Body characters per INSERT. */
 const TEXT_PER_STATEMENT = 1_000_000;
 
 export function createAppend(

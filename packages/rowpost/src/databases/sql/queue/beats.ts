@@ -46,8 +46,8 @@ export function createBeats({ beats, onLease, pool }: BeatsParts): (beat: Beat) 
 
   /**
    * Undefined: a locked row was skipped. A renewed row differs from the lease_until that we left:
-   * at its epoch only we write it, only here. So after a failed or separate heartbeat there is
-   * nothing to compare with.
+   * at its epoch only we write it, only here, after the member's clock was read. So after a failed
+   * or separate heartbeat there is nothing to compare with.
    */
   async function beatTogether(members: readonly Beat[]): Promise<(View | undefined)[]> {
     const before = left;

@@ -13,7 +13,6 @@ import { createWorkPool, type WorkPool } from "./work-pool.ts";
 
 export type SessionParts = Pick<QueueSql, "connect" | "sharedSession" | "statements" | "words">;
 
-/** One consumer's share of the sessions. */
 export interface SharedSessions extends Pick<LeaseStore, "freeLocks"> {
   readonly heartbeat: ReturnType<typeof createBeats>;
   readonly looks: Looks;

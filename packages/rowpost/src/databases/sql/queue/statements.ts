@@ -79,7 +79,6 @@ export interface SourceStatements {
 
 export interface NewSource {
   readonly sourceId: string;
-  /** Id of the message to append. */
   readonly messageId: string;
 }
 
@@ -101,7 +100,6 @@ export interface ConsumeStatements {
     key: GroupKey,
     request: { readonly month: number; readonly round: number; readonly ids: readonly string[] },
   ): Statement;
-  /** One INSERT into one month's records. */
   insertRecords(key: GroupKey, recorded: NewRecords): Statement;
   /**
    * Both in one, where a dialect can. Affects as many rows as records if the partition is this

@@ -49,7 +49,6 @@ function looking(send: Send): Send {
     });
 }
 
-/** Parallel calls in one transaction. */
 interface Turns {
   readonly send: Send;
   last: Promise<unknown>;

@@ -19,7 +19,6 @@ import { integer, type Row, text } from "../rows.ts";
 import type { SessionSlots } from "../session-slots.ts";
 import { infoTable, monthsOfTables, recordTable, TOPIC_TABLES } from "./names.ts";
 
-/** A row of `readTopics`. */
 export function topicOf(row: Row): TopicSettings {
   return {
     topic: text(row, "topic"),
@@ -35,7 +34,6 @@ export function createTopicStore(
 ): TopicStore {
   const { lock, transactional } = schema();
 
-  /** Runs in a transaction. */
   const changing = <T>(work: (run: (statement: Cold) => Promise<QueryResult>) => Promise<T>): Promise<T> =>
     slots.retry("housekeeping", (session) =>
       session.transaction((tx) => work((statement) => tx.run(spelled(words, statement)))),

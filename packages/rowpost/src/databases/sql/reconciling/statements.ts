@@ -5,7 +5,6 @@
 import { by, bytesOf, type Cold, cold, iso, part, plain, type Sql, textOf, withKeys } from "../cold.ts";
 import type { MessageTable } from "../cold-table.ts";
 
-/** An operator's query with its times inserted. */
 export interface WrappedQuery {
   readonly text: string;
   /** It returns message_type beside message_key. */
