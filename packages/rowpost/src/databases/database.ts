@@ -25,8 +25,8 @@ export type { TableLayout };
 export type DialectName = "mysql" | "postgres" | "sqlite";
 
 /**
- * What a {@link Session} is opened for. Relay sessions get a short lock wait, UTC (unless the
- * layout's clock is the session's) and READ COMMITTED.
+ * Purpose of a {@link Session}. Relay sessions get a short lock wait, UTC (unless the layout uses
+ * the session's clock) and READ COMMITTED.
  */
 export type SessionPurpose = "relay" | "lease" | "tool" | "listen";
 

@@ -1,7 +1,6 @@
 /**
- * A user's open transaction, whatever driver or ORM it comes from, as an {@link Executor}; and
- * transactions of our own on pools, connections and handles. Everything is told by shape: see
- * shape.ts.
+ * Adapts a user's open transaction, from any driver or ORM, to an {@link Executor}, and begins our
+ * own on pools, connections and handles. All are recognized by shape: see shape.ts.
  */
 import type { DialectName } from "../databases/database.ts";
 import { TransactionRequiredError } from "../runtime/errors.ts";

@@ -1,8 +1,7 @@
 /**
- * Is this MySQL connection in a transaction? MariaDB is asked inside the INSERT
- * (`@@in_transaction`), and nothing has to be known here. MySQL 8 and 9 have no expression for it
- * that an ordinary account may use, so it takes a round trip before the INSERT (0.05 to 0.1 ms on
- * one machine).
+ * Whether a MySQL connection is in a transaction. On MariaDB the INSERT checks it itself
+ * (`@@in_transaction`). MySQL 8 and 9 have no expression for ordinary accounts, so this takes a
+ * round trip before the INSERT (0.05 to 0.1 ms on one machine).
  */
 import { ConfigurationError } from "../runtime/errors.ts";
 import { type Shape, shapeOf } from "./shape.ts";
@@ -63,7 +62,7 @@ export async function askBySetTransaction(run: (text: string) => Promise<unknown
 /** Keyed by an object that lives as long as the user's pool or ORM. */
 const mariadbByOwner = new WeakMap<object, boolean>();
 
-/** True where {@link isMariadb} has found so before. */
+/** True if {@link isMariadb} found so before. */
 export function knownMariadb(owner: unknown): boolean {
   const key = shapeOf(owner);
   return key !== undefined && mariadbByOwner.get(key) === true;

@@ -37,8 +37,8 @@ interface CallbackConnection {
 }
 
 /**
- * How a statement is sent: `prepared` and `text` for what answers with an OK packet and has plain
- * values, `careful` as {@link Call}, which costs 4 us more.
+ * How a statement is sent: `prepared` and `text` for plain values and an OK packet as the answer,
+ * `careful` as {@link Call}, which costs 4 us more.
  */
 type Way = "prepared" | "text" | "careful";
 

@@ -69,9 +69,9 @@ const KNOWN_SETTINGS = "ssl=true, ssl=unverified, ssl=false, ssl-ca=PATH, ssl-ce
 
 /**
  * Reads `mysql://user:password@host:port/database`, also with the scheme `mariadb`. `?ssl=true`
- * asks for TLS with a verified certificate, `?ssl=unverified` for TLS only, `?ssl-ca=/path` for TLS
- * with a certificate of these authorities (`ssl-cert` and `ssl-key`: our own), `?socket=/path` for
- * a local socket. Throws `ConfigurationError` for anything else, without repeating the password.
+ * requires TLS with a verified certificate, `?ssl=unverified` TLS only, `?ssl-ca=/path` a
+ * certificate of these authorities (`ssl-cert` and `ssl-key`: our own), `?socket=/path` a local
+ * socket. Throws `ConfigurationError` for anything else, without repeating the password.
  */
 export function parseUrl(url: string): ConnectionOptions {
   // Drops the parser's own error, which repeats the URL.

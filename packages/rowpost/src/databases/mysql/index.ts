@@ -14,8 +14,8 @@ export type { ConnectionOptions } from "./connection-options.ts";
 export type MysqlOptions = { readonly pool: unknown } | { readonly url: string } | ConnectionOptions;
 
 /**
- * A {@link Database} on mysql2 (`npm install mysql2`). Connects to nothing yet. Throws
- * `ConfigurationError` for something that is no pool, or a URL that cannot be read.
+ * A {@link Database} on mysql2 (`npm install mysql2`). Does not connect yet. Throws
+ * `ConfigurationError` for an invalid pool or URL.
  */
 export function mysql(options: MysqlOptions): Database {
   const driver = createMysql2Driver(sourceOf("mysql()", options));

@@ -1,6 +1,5 @@
 /**
- * The mariadb driver as a {@link Driver}. Declared by the few methods that are called; none of its
- * types stands in a signature.
+ * The mariadb driver as a {@link Driver}. Structural types keep the driver's own out of signatures.
  */
 
 import { connect as connectSocket, type Socket } from "node:net";

@@ -21,8 +21,8 @@ export type MariadbOptions =
   | (ConnectionOptions & { readonly allowPublicKeyRetrieval?: boolean });
 
 /**
- * A {@link Database} on the mariadb package (`npm install mariadb`). Connects to nothing yet.
- * Throws `ConfigurationError` for something that is no pool, or a URL that cannot be read.
+ * A {@link Database} on the mariadb package (`npm install mariadb`). Does not connect yet. Throws
+ * `ConfigurationError` for an invalid pool or URL.
  */
 export function mariadb(options: MariadbOptions): Database {
   const driver = createMariadbDriver(sourceOf("mariadb()", options, { allowPublicKeyRetrieval: "boolean" }));

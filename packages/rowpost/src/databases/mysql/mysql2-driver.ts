@@ -1,7 +1,4 @@
-/**
- * mysql2 as a {@link Driver}. The driver is declared by the few methods that are called; none of
- * its types stands in a signature.
- */
+/** mysql2 as a {@link Driver}. Structural types keep the driver's own out of signatures. */
 
 import { closeQuietly, POOL_CLOSE_MS } from "../../runtime/deadline.ts";
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";

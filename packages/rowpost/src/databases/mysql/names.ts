@@ -91,7 +91,7 @@ interface FenceWords {
    * owner. `more`: JSON_TABLE columns.
    */
   readonly fencedSource: (more?: string) => string;
-  /** Columns of {@link RowToken} but id and shard. */
+  /** Columns of {@link RowToken} except id and shard. */
   readonly tokenColumns: string;
   /** The row is the message of `j.identity_hash`, at any version. */
   readonly isSameMessage: string;

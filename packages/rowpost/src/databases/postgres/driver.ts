@@ -73,9 +73,9 @@ export interface PostgresOptions {
    */
   readonly pool?: PgPool | undefined;
   /**
-   * `postgres://user:password@host:port/database`. The pool that is made of it asks for keepalive,
-   * and gives a statement up that has no answer for a minute; in `options` (`query_timeout`,
-   * milliseconds) it may be another time, 0 for none.
+   * `postgres://user:password@host:port/database`. Its pool uses keepalive and gives up a statement
+   * without an answer after a minute; set `query_timeout` in `options` (milliseconds, 0 for none)
+   * to change that.
    */
   readonly url?: string | undefined;
   /** pg's name for `url`. */

@@ -156,8 +156,8 @@ export function fenceClause(names: Names): string {
 }
 
 /**
- * Parameters of {@link fenceClause}, for the shards of these rows only: what is not touched need
- * not be locked.
+ * Parameters of {@link fenceClause}, for the shards of these rows only, so that no other lease row
+ * is locked.
  */
 export function fenceParams(
   fence: Fence,
@@ -188,8 +188,8 @@ export function tokenParams(rows: readonly RowToken[]): readonly [string, string
 }
 
 /**
- * The rows of {@link tokenParams}, which are $4 to $7. `more`: casts of further parameters, by the
- * name of their column.
+ * The rows of {@link tokenParams}, which are $4 to $7. `more`: casts of further parameters, by
+ * column name.
  */
 export function tokenSource(alias: string, more: Readonly<Record<string, string>> = {}): string {
   const arrays = ["$4::bigint[]", "$5::integer[]", "$6::bigint[]", "$7::bigint[]", ...Object.values(more)];

@@ -1,11 +1,11 @@
 /**
- * Rows that are set behind a head message stand in `next_retry_at`: {@link BEHIND_BASE} plus the
- * head's id in milliseconds. So each head has an instant of its own, its rows are found by the
- * index on (state, next_retry_at), and no scan meets them. For people: a time after the year 3000
- * means that the row waits behind the message with that id.
+ * `next_retry_at` marks rows that are set behind a head message: {@link BEHIND_BASE} plus the
+ * head's id in milliseconds. Each head has its own instant, so the index on (state, next_retry_at)
+ * finds its rows, and no scan meets them. For people: a time after the year 3000 means that the row
+ * waits behind the message with that id.
  *
- * It is a hint only. Bringing a row back is always safe, because the order of keys is read from the
- * table for each batch.
+ * A hint only. Bringing a row back is always safe, because each batch reads the order of keys from
+ * the table.
  */
 
 /** First of those instants; every dialect reads it as UTC. */

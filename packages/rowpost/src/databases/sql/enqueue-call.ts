@@ -20,7 +20,7 @@ export interface CallParts {
   readonly outside?: ((cause?: unknown) => TransactionRequiredError) | undefined;
   /** Whether this is the INSERT's error outside a transaction. */
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
-  /** How long a handle that may never answer is waited for; default {@link SILENT_MS}. */
+  /** Longest wait for a handle that may never answer; default {@link SILENT_MS}. */
   readonly silentMs?: number | undefined;
   /** The problem, if this is the error of the session check (rule: exact-text). */
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;

@@ -118,10 +118,7 @@ export const tLocalMessageLayout: TableLayout = {
   messageIdLength: 0,
 };
 
-/**
- * `message_table` of the second seed document. Its states are words, in English unless {@link
- * createLayout} maps others.
- */
+/** `message_table`. Its states are words, in English unless {@link createLayout} maps others. */
 export const messageTableLayout: TableLayout = {
   name: "message_table",
   table: "message_table",

@@ -1,6 +1,6 @@
 /**
- * Where SQLite comes from: node:sqlite where this Node has it, else the package
- * @photostructure/sqlite, which has the same API. Loaded at the first use.
+ * Finds SQLite at the first use: node:sqlite if this Node has it, else the package
+ * @photostructure/sqlite, which has the same API.
  */
 import { ConfigurationError, DatabaseUnavailableError, describeError, MissingPeerError } from "../../runtime/errors.ts";
 import { isBusy, translateError } from "./errors.ts";
@@ -13,10 +13,7 @@ export interface SqliteStatement {
   run(...params: readonly unknown[]): { readonly changes: number | bigint };
 }
 
-/**
- * An open connection; synchronous. node:sqlite, @photostructure/sqlite and better-sqlite3 have
- * these.
- */
+/** An open, synchronous connection of node:sqlite, @photostructure/sqlite or better-sqlite3. */
 export interface SqliteHandle {
   /** Prepares one statement. */
   prepare(text: string): SqliteStatement;

@@ -15,8 +15,8 @@ const CONSTRAINT = 19;
 const AWAY: ReadonlySet<number> = new Set([10, 13, 14, 11, 26, 8, 7]);
 
 /**
- * Primary result code; `errcode` of node:sqlite and @photostructure/sqlite. better-sqlite3 has
- * names instead: only BUSY matters there. An ORM has it as its cause.
+ * Primary result code: `errcode` of node:sqlite and @photostructure/sqlite. better-sqlite3 has
+ * names, of which only BUSY matters. An ORM keeps the error as its cause.
  */
 function resultCode(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -25,7 +25,7 @@ function resultCode(error: unknown): number | undefined {
     if (error.code.startsWith("SQLITE_BUSY")) return BUSY;
     if (error.code.startsWith("SQLITE_LOCKED")) return LOCKED;
   }
-  // @photostructure/sqlite, of a statement that returns rows.
+  // @photostructure/sqlite, for a statement that returns rows.
   if (/^database (?:table |schema )?is locked/.test(error.message)) return BUSY;
   return resultCode(error.cause);
 }

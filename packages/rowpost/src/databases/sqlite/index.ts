@@ -22,9 +22,9 @@ export interface SqliteOptions {
   /** Path of the database, created if missing. `:memory:` lives as long as the returned object. */
   readonly file?: string | undefined;
   /**
-   * Your own open handle of node:sqlite, @photostructure/sqlite or better-sqlite3: transactions run
-   * on it. The relay opens a handle of its own on the same file; for a database without a file it
-   * takes turns on yours.
+   * Your own open handle of node:sqlite, @photostructure/sqlite or better-sqlite3, used for
+   * transactions. The relay opens its own handle on the same file; without a file it takes turns on
+   * yours.
    */
   readonly handle?: SqliteHandle | undefined;
   /**
@@ -35,13 +35,13 @@ export interface SqliteOptions {
 }
 
 /**
- * A {@link Database} on SQLite. Opens nothing yet. Throws `ConfigurationError` for options that fit
- * nothing.
+ * A {@link Database} on SQLite. Does not open the file yet. Throws `ConfigurationError` for invalid
+ * options.
  *
- * Three handles at most: the user's, one for `outbox.transaction` when there is none of the user's
- * (a commit is on the disk), and one for the relay (rule: sqlite-handle: on the user's it would
- * read what is not committed; its commits wait for no disk, because what a power cut undoes there
- * is only published again).
+ * Opens at most two handles beside the user's: one for `outbox.transaction` if there is none of the
+ * user's (a commit is on the disk), and one for the relay (rule: sqlite-handle). On the user's
+ * handle the relay would read uncommitted rows. Its commits do not wait for the disk, because a
+ * message that a power cut undoes is only published again.
  */
 export function sqlite(options: SqliteOptions): Database {
   const handles = createHandles(options);

@@ -91,9 +91,9 @@ export function jsonIds(ids: readonly string[]): string {
 }
 
 /**
- * Rows of {@link tokenSource}. One JSON parameter, an array of arrays: a text of its own for each
- * batch size would have to be parsed each time. Ids and versions are decimal strings and go in as
- * JSON numbers, which SQLite reads as 64-bit integers.
+ * Rows of {@link tokenSource} as one JSON parameter, an array of arrays, so that batch sizes share
+ * one text. Ids and versions are decimal strings and become JSON numbers, which SQLite reads as
+ * 64-bit integers.
  */
 export function tokenRows<Row extends RowToken>(
   rows: readonly Row[],
@@ -105,7 +105,7 @@ export function tokenRows<Row extends RowToken>(
   return `[${encoded.join(",")}]`;
 }
 
-/** `FROM` source of {@link tokenRows}: one parameter. `more`: names of the further values. */
+/** `FROM` source of {@link tokenRows}: one parameter. `more`: names of further values. */
 export function tokenSource(...more: readonly string[]): string {
   const values = ["id", "token", "identity_hash", ...more].map((name, place) => `value ->> ${place} AS ${name}`);
   return `(SELECT ${values.join(", ")} FROM json_each(?))`;

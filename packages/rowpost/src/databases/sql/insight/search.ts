@@ -120,7 +120,7 @@ export function createMessageSearch(parts: SearchParts): MessageSearch {
     return row !== undefined && integer(row, "count") < limit;
   }
 
-  /** One more than {@link MOST_TYPES} at most. */
+  /** At most one more than {@link MOST_TYPES}. */
   async function allTypes(archived: boolean): Promise<string[]> {
     const types: string[] = [];
     for (let after = ""; types.length <= MOST_TYPES; types.push(after)) {
