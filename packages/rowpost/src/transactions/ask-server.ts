@@ -1,7 +1,4 @@
-/**
- * The one question that every ORM is asked before the INSERT: is the connection behind it still in
- * a transaction?
- */
+/** Asks through an ORM, before the INSERT, whether its connection is still in a transaction. */
 import type { DialectName } from "../databases/database.ts";
 import {
   ASK_STATUS,
@@ -13,21 +10,18 @@ import {
   statusSaysOpen,
 } from "./mysql-status.ts";
 
-/** How an ORM is asked. */
 export interface Asking {
-  /** Sends a statement on the transaction's connection. */
   readonly run: (text: string) => Promise<unknown>;
-  /** What all transactions of the ORM have in common; an object that lives as long as its pool. */
+  /** An object shared by all transactions of the ORM that lives as long as its pool. */
   readonly owner: unknown;
-  /** The driver's OK packet inside the ORM's answer; absent where the ORM hides it. */
+  /** The driver's OK packet inside the ORM's answer; absent if the ORM hides it. */
   okPacket?(answer: unknown): unknown;
 }
 
 /**
- * An ORM knows whether its own transaction has been ended by its own means. It does not notice when
- * the server ended it, or when a handle was kept, and its next statement would be committed alone,
- * or in another one's transaction. One round trip on MySQL; MariaDB none; PostgreSQL none here, see
- * `inTransaction`.
+ * An ORM does not notice when the server ended its transaction or when a handle was kept; its next
+ * statement would commit by itself or in another transaction. One round trip on MySQL, none on
+ * MariaDB; for PostgreSQL see `inTransaction`.
  */
 export function askServer(dialect: DialectName, asking: Asking): boolean | undefined | Promise<boolean> {
   if (dialect === "postgres") return undefined;
@@ -47,7 +41,7 @@ async function askMysql(asking: Asking): Promise<boolean> {
   return await askBySetTransaction(asking.run);
 }
 
-/** SQLite refuses a BEGIN inside a transaction, and nothing else happens. */
+/** SQLite refuses a BEGIN inside a transaction without side effects. */
 async function askByBegin(run: (text: string) => Promise<unknown>): Promise<boolean> {
   try {
     await run("BEGIN");

@@ -4,7 +4,7 @@ import { askServer } from "./ask-server.ts";
 import type { Executor, QueryResult } from "./executor.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
-/** All that Drizzle asks of a query: what its own `sql` tag makes has the same two methods. */
+/** The two methods that Drizzle needs of a query, as its own `sql` tag returns them. */
 interface Query {
   getSQL(): Query;
   toQuery(): { readonly sql: string; readonly params: readonly unknown[] };
@@ -15,7 +15,7 @@ interface Tx {
   execute(query: Query): Promise<unknown>;
 }
 
-/** A Drizzle transaction as an executor; undefined for anything else. */
+/** Returns undefined for anything but a Drizzle transaction. */
 export function drizzleExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
   if (!("dialect" in handle && "session" in handle) || !hasMethods(handle, "transaction", "select", "insert")) {
     return undefined;
@@ -50,8 +50,8 @@ function query(sql: string, params: readonly unknown[]): Query {
 }
 
 /**
- * Drizzle hands out what the driver answered: [rows or OK packet, fields] of mysql2, a result of
- * pg, an array with a count of postgres.js.
+ * Drizzle returns the driver's answer: [rows or OK packet, fields] of mysql2, a result of pg, an
+ * array with a count of postgres.js.
  */
 function fromDriver(answer: unknown): QueryResult {
   const shape = shapeOf(answer);

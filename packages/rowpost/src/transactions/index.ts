@@ -1,7 +1,6 @@
 /**
- * A user's open transaction, whatever driver or ORM it comes from, as an {@link Executor}; and
- * transactions of our own on pools, connections and handles. Everything is told by shape: see
- * shape.ts.
+ * Adapts a user's open transaction, from any driver or ORM, to an {@link Executor}, and begins our
+ * own on pools, connections and handles. All are recognized by shape: see shape.ts.
  */
 import type { DialectName } from "../databases/database.ts";
 import { TransactionRequiredError } from "../runtime/errors.ts";
@@ -26,12 +25,11 @@ import { typeormExecutor } from "./typeorm.ts";
 export type { PostgresOptions } from "./pg.ts";
 
 /**
- * The executor of an open transaction. A `tx` of `outbox.transaction` is returned as it is.
+ * The executor of an open transaction. Returns a `tx` of `outbox.transaction` unchanged.
  *
  * Throws `TransactionRequiredError`, which says what to pass instead, for a pool, a client or ORM
- * outside of a transaction, a transaction that has ended as far as the handle knows, a handle of
- * another database, and anything unknown. What the handle does not know, the INSERT checks on the
- * server, or `inTransaction` before it.
+ * outside a transaction, a transaction known to have ended, a handle of another database, and
+ * anything unknown. The rest is checked on the server by the INSERT, or `inTransaction` before it.
  */
 export function toExecutor(handle: unknown, dialect: DialectName, options: PostgresOptions = {}): Executor {
   const shape = shapeOf(handle);
@@ -47,7 +45,7 @@ function rethrowWithoutValues(error: unknown): never {
   throw withoutValues(error);
 }
 
-/** ORMs come first: some have methods of the same names as a driver. */
+/** ORMs come first, because some have methods with the names of a driver's. */
 function ormExecutor(shape: Shape, dialect: DialectName, options: PostgresOptions): Executor | undefined {
   return (
     drizzleExecutor(shape, dialect) ??
@@ -79,12 +77,11 @@ function driverExecutor(shape: Shape, dialect: DialectName, options: PostgresOpt
 
 /**
  * Begins on a pool, connection or handle of a raw driver, runs `work`, commits; rolls back and
- * rethrows when it throws. `work` gets a `tx` that refuses further statements with
- * `TransactionLostError` once the database has ended the transaction by itself (rule:
- * ended-transaction).
+ * rethrows if it throws. The `tx` refuses statements with `TransactionLostError` once the database
+ * has ended the transaction (rule: ended-transaction).
  *
- * Throws `TransactionRequiredError` for a connection that is in a transaction already, and for
- * ORMs, which begin their own. On MySQL `prepare` says that the pool is rowpost's own.
+ * Throws `TransactionRequiredError` for a connection already in a transaction, and for ORMs, which
+ * begin their own. On MySQL `prepare` means that the pool is rowpost's own.
  */
 export async function runTransaction<T>(
   on: unknown,

@@ -1,4 +1,4 @@
-/** Knex 2 and 3: the `trx` of `transaction`. MikroORM 6 has one underneath. */
+/** Knex 2 and 3: the `trx` of `transaction`, also underneath MikroORM 6. */
 import type { DialectName } from "../databases/database.ts";
 import { askServer } from "./ask-server.ts";
 import type { Executor, QueryResult } from "./executor.ts";
@@ -11,7 +11,7 @@ interface Trx {
   readonly client: { readonly config?: unknown };
 }
 
-/** A Knex transaction as an executor; undefined for anything else. */
+/** Returns undefined for anything but a Knex transaction. */
 export function knexExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
   if (typeof handle !== "function" || !hasMethods(handle, "raw", "from", "transaction") || !("client" in handle)) {
     return undefined;
@@ -25,9 +25,9 @@ export function knexExecutor(handle: Shape, dialect: DialectName): Executor | un
     try {
       return await trx.raw(text, params);
     } catch (error) {
-      // Knex puts the statement in front of PostgreSQL's message.
+      // Knex puts the statement before PostgreSQL's message.
       if (error instanceof Error && "severity" in error) error.message = error.message.replace(/^[\s\S]* - /, "");
-      // It ended while the statement was on its way. The error has no code.
+      // The transaction ended while the statement was under way. The error has no code.
       throw trx.isCompleted?.() === true && /already complete/.test(String(error))
         ? finished("Knex transaction", error)
         : error;
@@ -49,8 +49,8 @@ export function knexExecutor(handle: Shape, dialect: DialectName): Executor | un
 }
 
 /**
- * Knex hands out what the driver answered: [rows or OK packet, fields] of mysql2, a result of pg,
- * rows or {changes} of SQLite.
+ * Knex returns the driver's answer: [rows or OK packet, fields] of mysql2, a result of pg, rows or
+ * {changes} of SQLite.
  */
 function fromDriver(answer: unknown): QueryResult {
   if (Array.isArray(answer)) {

@@ -1,6 +1,6 @@
 /**
- * Kysely 0.27 and later: the `trx` of `transaction().execute` and of `startTransaction`. MikroORM 7
- * has one underneath.
+ * Kysely 0.27 and later: the `trx` of `transaction().execute` and of `startTransaction`, also
+ * underneath MikroORM 7.
  */
 import type { DialectName } from "../databases/database.ts";
 import { askServer } from "./ask-server.ts";
@@ -23,16 +23,16 @@ interface Trx {
   executeQuery(query: CompiledQuery): Promise<{ readonly rows?: unknown; readonly numAffectedRows?: bigint }>;
 }
 
-/** A Kysely transaction as an executor; undefined for anything else. */
+/** Returns undefined for anything but a Kysely transaction. */
 export function kyselyExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
   if (!hasMethods(handle, "executeQuery", "selectFrom", "getExecutor")) return undefined;
   if (handle["isTransaction"] !== true) {
     throw refusal("a Kysely instance", "use db.transaction().execute(async (trx) => …) and pass its trx");
   }
-  // Only a controlled transaction (startTransaction) tells that it has ended.
+  // Only a controlled transaction (startTransaction) shows that it has ended.
   if (handle["isCommitted"] === true || handle["isRolledBack"] === true) throw finished("Kysely transaction");
   const trx = handle as unknown as Trx;
-  /** Kysely tells by a throw, from any method, that the other kind of transaction has ended. */
+  /** For the other kind, any method throws once it has ended. */
   const ended = (error: unknown): unknown => (isEnded(error) ? finished("Kysely transaction", error) : error);
   async function whileOpen<T>(use: () => Promise<T>): Promise<T> {
     try {
@@ -41,7 +41,7 @@ export function kyselyExecutor(handle: Shape, dialect: DialectName): Executor | 
       throw ended(error);
     }
   }
-  /** At once where the server is known to be MariaDB: a promise would say that it was asked. */
+  /** Answers at once for a known MariaDB: a promise would mean that the server was asked. */
   function ask(): boolean | undefined | Promise<boolean> {
     try {
       const owner = shapeOf(trx.getExecutor())?.["adapter"];
@@ -66,10 +66,7 @@ function isEnded(error: unknown): boolean {
   return error instanceof Error && /^Transaction is already (?:committed|rolled back)/.test(error.message);
 }
 
-/**
- * What `CompiledQuery.raw(text, params)` makes. The node keeps plugins and loggers that look at it
- * working.
- */
+/** Same as `CompiledQuery.raw(text, params)`. The node is for plugins and loggers that read it. */
 function compiled(sql: string, parameters: readonly unknown[]): CompiledQuery {
   return {
     sql,

@@ -5,10 +5,7 @@ import type { OwnConnection } from "./own-transaction.ts";
 import { isPrepared } from "./prepare.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
-/**
- * What a call is made of. The user's own settings for rows would change what we read, so each call
- * says what it needs.
- */
+/** Options of a call. Each call sets its row formats, since the user's settings may differ. */
 interface Call {
   readonly sql: string;
   readonly rowsAsArray: false;
@@ -27,10 +24,7 @@ interface Connection {
   release?(): Promise<unknown>;
   destroy(): void;
   readonly info: {
-    /**
-     * Status flags of the last OK packet. After an error the driver sets "in a transaction" without
-     * knowing.
-     */
+    /** Status flags of the last OK packet. After an error the driver guesses "in a transaction". */
     readonly status: number;
     readonly serverVersion: { readonly mariaDb: boolean };
   };
@@ -40,7 +34,7 @@ interface Pool {
   getConnection(): Promise<Connection>;
 }
 
-/** A mariadb connection as an executor; undefined for anything else. */
+/** Returns undefined for anything but a mariadb connection. */
 export function mariadbExecutor(handle: Shape): Executor | undefined {
   const connection = recognize(handle);
   return connection && { ...executorOf(connection, false), inTransaction: () => mayInsert(connection) };
@@ -75,7 +69,7 @@ function isCallbackForm(handle: Shape): boolean {
 
 type Callback = (error: Error | null, result: unknown) => void;
 
-/** The callback form under the promise form's methods. */
+/** The callback form with the promise form's methods. */
 function promised(connection: Connection): Connection {
   const raw = connection as unknown as Record<"query" | "execute", (...args: unknown[]) => void>;
   const wrap = (start: (done: Callback) => void): Promise<unknown> =>
@@ -122,24 +116,21 @@ function executorOf(connection: Connection, prepares: boolean): Executor {
   };
 }
 
-/**
- * Free when the status says no. When it says yes it may only be the driver's guess after an error:
- * then the server is asked.
- */
+/** A no is free. A yes may be the driver's guess after an error, so the server is asked. */
 async function isOpen(connection: Connection): Promise<boolean> {
   if (!statusSaysOpen(connection.info.status)) return false;
   await connection.query(callOf(ASK_STATUS), []);
   return statusSaysOpen(connection.info.status);
 }
 
-/** On MariaDB the INSERT checks for itself; a status that says no saves it all the same. */
+/** On MariaDB the INSERT checks itself, but a status of no avoids sending it. */
 function mayInsert(connection: Connection): boolean | Promise<boolean> {
   const { serverVersion, status } = connection.info;
   return serverVersion.mariaDb ? statusSaysOpen(status) : isOpen(connection);
 }
 
 /**
- * A mariadb pool or idle connection for a transaction of our own; undefined for anything else.
+ * A mariadb pool or idle connection for our own transaction; undefined for anything else.
  * `prepares`: the pool is rowpost's.
  */
 export async function openMariadb(handle: Shape, prepares: boolean): Promise<OwnConnection | undefined> {
@@ -150,7 +141,7 @@ export async function openMariadb(handle: Shape, prepares: boolean): Promise<Own
   const connection = recognize(handle);
   if (connection === undefined) return undefined;
   if (await isOpen(connection)) {
-    // BEGIN would commit what is open.
+    // BEGIN would commit the open transaction.
     throw refusal(
       "a mariadb connection with a transaction of its own",
       "pass it to outbox.enqueue, or pass the pool here",
@@ -165,7 +156,7 @@ function own(
 ): OwnConnection {
   const executor = executorOf(connection, prepares);
   return {
-    // A connection of the user's can be used beside us: what happened there is not seen here.
+    // The user can use the same connection, and we would not notice.
     executor: pooled ? executor : { ...executor, inTransaction: () => mayInsert(connection) },
     begin: () => connection.query(callOf("START TRANSACTION"), []),
     commit: () => connection.query(callOf("COMMIT"), []),

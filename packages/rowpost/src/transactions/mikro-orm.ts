@@ -1,7 +1,7 @@
 /**
- * MikroORM 6 and 7: the `em` of `transactional`, or after `begin`. Its transaction context is a
- * Knex transaction in version 6 and a Kysely transaction in version 7; that is used as it is,
- * because `em.execute` writes the parameters into the text itself, also into quoted text.
+ * MikroORM 6 and 7: the `em` of `transactional`, or after `begin`. Uses its Knex (version 6) or
+ * Kysely (version 7) transaction, because `em.execute` writes parameters into the text, even into
+ * quoted text.
  */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor } from "./executor.ts";
@@ -9,7 +9,7 @@ import { knexExecutor } from "./knex.ts";
 import { kyselyExecutor } from "./kysely.ts";
 import { hasMethods, refusal, type Shape, shapeOf } from "./shape.ts";
 
-/** A MikroORM entity manager as an executor; undefined for anything else. */
+/** Returns undefined for anything but a MikroORM entity manager. */
 export function mikroOrmExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
   if (!hasMethods(handle, "getTransactionContext", "getConnection", "persist")) return undefined;
   const context = shapeOf(contextOf(handle as unknown as { getTransactionContext(): unknown }));
@@ -23,7 +23,7 @@ export function mikroOrmExecutor(handle: Shape, dialect: DialectName): Executor 
   return { ...executor, kind: "mikro-orm" };
 }
 
-/** The global entity manager refuses to be asked. */
+/** The global entity manager throws. */
 function contextOf(em: { getTransactionContext(): unknown }): unknown {
   try {
     return em.getTransactionContext();

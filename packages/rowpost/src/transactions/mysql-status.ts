@@ -1,8 +1,7 @@
 /**
- * Is this MySQL connection in a transaction? MariaDB is asked inside the INSERT
- * (`@@in_transaction`), and nothing has to be known here. MySQL 8 and 9 have no expression for it
- * that an ordinary account may use, so it takes a round trip before the INSERT (0.05 to 0.1 ms on
- * one machine).
+ * Whether a MySQL connection is in a transaction. On MariaDB the INSERT checks it itself
+ * (`@@in_transaction`). MySQL 8 and 9 have no expression for ordinary accounts, so this takes a
+ * round trip before the INSERT (0.05 to 0.1 ms on one machine).
  */
 import { ConfigurationError } from "../runtime/errors.ts";
 import { type Shape, shapeOf } from "./shape.ts";
@@ -13,16 +12,16 @@ const AUTOCOMMIT = 0x0002;
 const NO_BACKSLASH_ESCAPES = 0x0200;
 
 /**
- * The server's own word: a transaction is open, or autocommit is off, in which case the next
- * statement opens one and nothing is committed without a COMMIT.
+ * Whether a transaction is open, or autocommit is off: then the next statement opens one, and only
+ * COMMIT commits.
  */
 export function statusSaysOpen(status: number): boolean {
   return (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0;
 }
 
 /**
- * Under NO_BACKSLASH_ESCAPES a quote in a value that mysql2 writes into the text of a statement
- * ends the value, and what follows it is read as SQL (rule: exact-text).
+ * Under NO_BACKSLASH_ESCAPES a quote in a value that mysql2 writes into a statement ends the value
+ * (rule: exact-text).
  */
 export function requireBackslashEscapes(status: number): void {
   if ((status & NO_BACKSLASH_ESCAPES) !== 0) throw noBackslashEscapes();
@@ -34,25 +33,21 @@ function noBackslashEscapes(): ConfigurationError {
   );
 }
 
-/**
- * `serverStatus` of the OK packet that a statement without rows was answered with, where the driver
- * or ORM hands it out.
- */
+/** `serverStatus` of the OK packet of a statement without rows, if the driver or ORM returns it. */
 export function okStatus(result: unknown): number | undefined {
   const status = shapeOf(result)?.["serverStatus"];
   return typeof status === "number" ? status : undefined;
 }
 
 /**
- * Its OK packet carries the status; and ROW_COUNT() is 1 after it, which the INSERT behind it looks
- * at: it is 0 after whatever ends a transaction.
+ * Its OK packet carries the status. It sets ROW_COUNT() to 1, which the next INSERT checks: the end
+ * of a transaction sets 0.
  */
 export const ASK_STATUS = "SELECT 0 INTO @rowpost_is_open";
 
 /**
- * For handles that hide the OK packet: inside a transaction SET TRANSACTION is refused with error
- * 1568, which changes nothing there. Outside it is accepted, and says of the connection's next
- * transaction what is the default anyway.
+ * For handles that hide the OK packet. In a transaction SET TRANSACTION fails with error 1568 and
+ * changes nothing; outside it sets the connection's next transaction to the default.
  */
 export async function askBySetTransaction(run: (text: string) => Promise<unknown>): Promise<boolean> {
   try {
@@ -64,20 +59,19 @@ export async function askBySetTransaction(run: (text: string) => Promise<unknown
   }
 }
 
-/** By an object that lives as long as the user's pool or ORM. */
+/** Keyed by an object that lives as long as the user's pool or ORM. */
 const mariadbByOwner = new WeakMap<object, boolean>();
 
-/** True where {@link isMariadb} has found so before. */
+/** True if {@link isMariadb} found so before. */
 export function knownMariadb(owner: unknown): boolean {
   const key = shapeOf(owner);
   return key !== undefined && mariadbByOwner.get(key) === true;
 }
 
 /**
- * For ORMs: is the server MariaDB, so that nothing has to be asked because the INSERT checks for
- * itself? One SELECT for the lifetime of `owner`, the part of the ORM that all its transactions
- * share; when the ORM has hidden it, one each time. It also refuses NO_BACKSLASH_ESCAPES before the
- * ORM's first value, which a driver may write into a statement.
+ * For ORMs: whether the server is MariaDB, where the INSERT checks itself. One SELECT per lifetime
+ * of `owner`, which all transactions of the ORM share, or each time if it is hidden. Also refuses
+ * NO_BACKSLASH_ESCAPES before the ORM's first value.
  */
 export async function isMariadb(owner: unknown, ask: (text: string) => Promise<unknown>): Promise<boolean> {
   const key = shapeOf(owner);
@@ -94,8 +88,8 @@ const REFUSED = "NO_BACKSLASH_ESCAPES";
 const ASK_VERSION = `SELECT CONCAT(IF(FIND_IN_SET('${REFUSED}', @@sql_mode), '${REFUSED} ', ''), VERSION()) AS rowpostversion`;
 
 /**
- * Rows, [rows, fields], { rows }, { records }: the one field is found in any of them. Its name is
- * one that an ORM has nothing to convert in.
+ * Finds the field in rows, [rows, fields], { rows } or { records }. ORMs have nothing to convert in
+ * its name.
  */
 function findVersion(answer: unknown, depth = 0): string | undefined {
   const shape: Shape | undefined = shapeOf(answer);
@@ -111,7 +105,7 @@ function findVersion(answer: unknown, depth = 0): string | undefined {
 
 const TRANSACTION_IN_PROGRESS = 1568;
 
-/** Looks through the wrappers that ORMs put around an error of the server. */
+/** Looks through the wrappers that ORMs put around a server error. */
 function hasErrorNumber(error: unknown, number: number, depth = 0): boolean {
   const shape = shapeOf(error);
   if (shape === undefined || depth > 4) return false;

@@ -1,6 +1,6 @@
 /**
- * mysql2: connections in promise and callback form, alone or from a pool. Also what TypeORM, Knex,
- * Sequelize and Drizzle have underneath.
+ * mysql2: connections in promise and callback form, alone or from a pool. TypeORM, Knex, Sequelize
+ * and Drizzle use it too.
  */
 import { ConfigurationError } from "../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "./executor.ts";
@@ -9,17 +9,14 @@ import { type OwnConnection, USER_STATEMENT } from "./own-transaction.ts";
 import { isPrepared } from "./prepare.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
-/**
- * What a call is made of. The user's own settings for rows would change what we read, so each call
- * says what it needs.
- */
+/** Options of a call. Each call sets its row formats, since the user's settings may differ. */
 interface Call {
   readonly sql: string;
   readonly values: readonly unknown[];
   readonly rowsAsArray: false;
   readonly nestTables: false;
   readonly typeCast: true;
-  /** Without it an object as a parameter would be spliced into the text as SQL. */
+  /** Otherwise an object as a parameter would be spliced into the text as SQL. */
   readonly stringifyObjects: true;
 }
 
@@ -40,17 +37,17 @@ interface CallbackConnection {
 }
 
 /**
- * How a statement is sent: `prepared` and `text` for what answers with an OK packet and has plain
- * values, `careful` as {@link Call}, which costs 4 us more.
+ * How a statement is sent: `prepared` and `text` for plain values and an OK packet as the answer,
+ * `careful` as {@link Call}, which costs 4 us more.
  */
 type Way = "prepared" | "text" | "careful";
 
-/** Runs a statement and gives the driver's result: rows, or the OK packet. */
+/** Runs a statement and returns the driver's result: rows, or the OK packet. */
 type RawRun = (text: string, values: readonly unknown[], way: Way) => Promise<unknown>;
 
 /**
- * Whatever the session says, mysql2 encodes by the charset of its options (rule: exact-text). With
- * "utf8" that is CESU-8.
+ * mysql2 encodes by the charset of its options, not of the session (rule: exact-text). "utf8" means
+ * CESU-8.
  */
 function requireUtf8(core: Shape): void {
   if (core["clientEncoding"] === "utf8" || core["clientEncoding"] === undefined) return;
@@ -59,7 +56,7 @@ function requireUtf8(core: Shape): void {
   );
 }
 
-/** A mysql2 connection as an executor; undefined for anything else. */
+/** Returns undefined for anything but a mysql2 connection. */
 export function mysql2Executor(handle: Shape): Executor | undefined {
   const connection = recognize(handle);
   return connection && executorOf(connection);
@@ -131,8 +128,8 @@ function callbackRun(connection: CallbackConnection): RawRun {
 }
 
 /**
- * Ours have plain values, and rows only where they begin with SELECT or SHOW; of the user's nothing
- * is known. `prepares`: on a connection of our own pool.
+ * Our statements have plain values, and return rows only if they begin with SELECT or SHOW.
+ * `prepares`: on a connection of our own pool.
  */
 function runStatement({ core, run }: Recognized, statement: Statement, prepares = false): Promise<unknown> {
   const { name, params, text } = statement;
@@ -145,7 +142,7 @@ function toResult(result: unknown): QueryResult {
   return queryResult(result, shapeOf(result)?.["affectedRows"]);
 }
 
-/** Connections of users whose sql_mode was looked at once; later changes the INSERT finds. */
+/** Users' connections whose sql_mode was checked once; the INSERT detects later changes. */
 const looked = new WeakSet<object>();
 
 function executorOf(connection: Recognized): Executor {
@@ -157,14 +154,14 @@ function executorOf(connection: Recognized): Executor {
       if (statement.params.length > 0 && !looked.has(core)) await mayInsert(connection);
       return toResult(await runStatement(connection, statement));
     },
-    // Where it has to be looked at first, the statement goes behind that one, and not in its turn.
+    // If a check is needed first, the statement follows it instead of going in the same turn.
     inTransaction: () => (mariadb && looked.has(core)) || mayInsert(connection),
   };
 }
 
 /**
- * Whether it is in a transaction. Throws `ConfigurationError` where values would not stay values
- * (rule: exact-text).
+ * Whether the connection is in a transaction. Throws `ConfigurationError` if values could be read
+ * as SQL (rule: exact-text).
  */
 async function mayInsert({ core, run }: Recognized): Promise<boolean> {
   const status = await readStatus(run);
@@ -173,22 +170,21 @@ async function mayInsert({ core, run }: Recognized): Promise<boolean> {
   return statusSaysOpen(status);
 }
 
-/** From the handshake: MariaDB's INSERT checks for itself. */
+/** From the handshake. MariaDB's INSERT checks itself. */
 function isMariadbServer(core: Shape): boolean {
   const version = shapeOf(core["_handshakePacket"])?.["serverVersion"];
   return typeof version === "string" && /mariadb/i.test(version);
 }
 
 /**
- * Rows come without the server's status, and some statements answer with rows and end the
- * transaction: ANALYZE TABLE, a procedure with a COMMIT or ROLLBACK in it. What only reads does
- * not.
+ * Row results lack the server's status, and some such statements end the transaction: ANALYZE
+ * TABLE, a procedure with a COMMIT or ROLLBACK.
  */
 function mayEndIt({ name, text }: Statement): boolean {
   return name === USER_STATEMENT && !/^\s*\(*\s*(?:SELECT|SHOW|WITH|DESC|DESCRIBE|EXPLAIN|VALUES|TABLE)\b/i.test(text);
 }
 
-/** Autocommit and no transaction, where the driver hides it. */
+/** Autocommit without a transaction, for drivers that hide the status. */
 const NOT_KNOWN = 0x0002;
 
 async function readStatus(run: RawRun): Promise<number> {
@@ -200,7 +196,7 @@ async function isOpen(run: RawRun): Promise<boolean> {
 }
 
 /**
- * A mysql2 pool or idle connection for a transaction of our own; undefined for anything else.
+ * A mysql2 pool or idle connection for our own transaction; undefined for anything else.
  * `prepares`: the pool is rowpost's.
  */
 export async function openMysql2(handle: Shape, prepares: boolean): Promise<OwnConnection | undefined> {
@@ -210,7 +206,7 @@ export async function openMysql2(handle: Shape, prepares: boolean): Promise<OwnC
   const connection = recognize(handle);
   if (connection === undefined) return undefined;
   if (await isOpen(connection.run)) {
-    // BEGIN would commit what is open.
+    // BEGIN would commit the open transaction.
     throw refusal(
       "a mysql2 connection with a transaction of its own",
       "pass it to outbox.enqueue, or pass the pool here",
@@ -219,9 +215,7 @@ export async function openMysql2(handle: Shape, prepares: boolean): Promise<OwnC
   return own(connection, { pooled: false, prepares: false });
 }
 
-/**
- * Pools have both forms too; the core pool inside is asked for a core connection, which is enough.
- */
+/** Pools have both forms too; a core connection from the core pool is enough. */
 async function fromPool(handle: Shape): Promise<Recognized> {
   const core = (shapeOf(handle["pool"]) ?? handle) as unknown as { getConnection(callback: Callback): void };
   const connection = await new Promise<unknown>((resolve, reject) => {
@@ -245,7 +239,7 @@ function own(
   return {
     executor: {
       kind: "mysql2",
-      // A connection of the user's can be used beside us: what happened there is not seen here.
+      // The user can use the same connection, and we would not notice.
       ...(pooled ? {} : { inTransaction: () => isMariadbServer(core) || mayInsert(connection) }),
       run: async (statement) => {
         const result = await runStatement(connection, statement, prepares);

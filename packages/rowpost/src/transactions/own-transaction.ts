@@ -1,7 +1,7 @@
 /**
- * Transactions that rowpost begins itself (`outbox.transaction`): the brackets around the user's
- * work, and the guard that notices when the database ended the transaction by itself (rule:
- * ended-transaction), or the work ended before what it had started (rule: awaited-work).
+ * Transactions that rowpost begins itself (`outbox.transaction`), with a guard that notices when
+ * the database ended the transaction (rule: ended-transaction), or the work returned before its
+ * calls finished (rule: awaited-work).
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
@@ -14,33 +14,34 @@ import {
 import { withoutValues } from "../runtime/without-values.ts";
 import type { Executor, QueryResult, Statement, Transaction } from "./executor.ts";
 
-/** A connection that is ours until the work is done. */
+/** A connection reserved until the work is done. */
 export interface OwnConnection {
   readonly executor: Executor;
   /** Resolves once the server has begun the transaction. */
   begin(): Promise<unknown>;
-  /** Throws `TransactionLostError` when the server answers that it rolled back. */
+  /** Throws `TransactionLostError` if the server answers that it rolled back. */
   commit(): Promise<unknown>;
   rollback(): Promise<unknown>;
   /**
-   * True when the server has ended the transaction by itself. After an error it may cost a round
-   * trip; otherwise it must be free, and false where the driver cannot tell.
+   * Whether the server has ended the transaction. May cost a round trip after an error; otherwise
+   * it must be free, and false if the driver cannot tell.
    */
   ended(afterError: boolean): boolean | Promise<boolean>;
-  /** Back to the pool. `broken`: its state is unknown, nobody may get it again. */
+  /**
+   * Returns the connection to the pool. `broken`: its state is unknown, so it must not be reused.
+   */
   release(broken: boolean): unknown;
 }
 
-/** Work in a transaction. */
 export type Work<T> = (tx: Transaction) => Promise<T>;
 
 /**
- * Begins, runs `work`, commits; rolls back and rethrows when it throws.
+ * Begins, runs `work`, commits; rolls back and rethrows if it throws.
  *
- * Throws `TransactionLostError` when the transaction ended by itself, even if `work` went on as if
- * nothing had happened. Throws `MissingAwaitError`, rolled back, when `work` did not wait for what
- * it had started. Throws `DatabaseUnavailableError` when the COMMIT got no answer: then
- * nobody knows whether it took effect, and only a look at the rows can tell.
+ * Throws `TransactionLostError` if the transaction ended by itself, even if `work` went on;
+ * `MissingAwaitError`, after a rollback, if `work` did not await all its calls;
+ * `DatabaseUnavailableError` if the COMMIT got no answer, when only the rows show whether it took
+ * effect.
  */
 export async function transact<T>(connection: OwnConnection, work: Work<T>): Promise<T> {
   let broken = true;
@@ -53,8 +54,8 @@ export async function transact<T>(connection: OwnConnection, work: Work<T>): Pro
       broken = false;
       return result;
     } catch (error) {
-      // A rollback that fails leaves a connection in an unknown state. The caller gets the error
-      // above.
+      // A failed rollback leaves the connection in an unknown state. The caller gets the original
+      // error.
       broken = await connection.rollback().then(
         () => false,
         () => true,
@@ -78,10 +79,7 @@ async function commit(connection: OwnConnection): Promise<void> {
   }
 }
 
-/**
- * An error that the server itself sent, such as a deferred constraint that failed: nothing was
- * committed.
- */
+/** An error that the server sent, such as a failed deferred constraint: nothing was committed. */
 function isServersAnswer(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ("sqlState" in error && typeof error.sqlState === "string") return !("fatal" in error && error.fatal === true);
@@ -95,8 +93,8 @@ interface Guard {
 }
 
 /**
- * The `tx` of the user's work. Once the transaction has ended, by itself or because the work is
- * over, every call is refused: on MySQL the next statement would otherwise be committed alone.
+ * The `tx` of the user's work. Refuses every call once the transaction or the work has ended: on
+ * MySQL the next statement would commit by itself.
  */
 function guardTransaction(connection: OwnConnection): Guard {
   const { executor } = connection;
@@ -119,11 +117,11 @@ function guardTransaction(connection: OwnConnection): Guard {
       }
       return result;
     } catch (thrown) {
-      // The user's own statement is the user's own affair.
+      // Errors of the user's own statements keep their values.
       const error = statement.name === USER_STATEMENT ? thrown : withoutValues(thrown);
-      // Those behind it are only told that one has failed.
+      // Later statements only report that an earlier one failed.
       if (!(error instanceof TransactionLostError)) failure ??= error;
-      // A connection that cannot be asked is gone, and the transaction with it.
+      // A connection that does not answer is gone, together with the transaction.
       if (await Promise.resolve(connection.ended(true)).catch(() => true))
         lost = mayCommit(executor.kind, statement) ? committedBy(error) : lostAfter(error);
       throw error;
@@ -149,7 +147,7 @@ function guardTransaction(connection: OwnConnection): Guard {
         return result;
       } finally {
         over = true;
-        // What the mariadb driver prepares first, it would send behind the ROLLBACK.
+        // The mariadb driver would send a statement that it still prepares after the ROLLBACK.
         await calls.ended();
       }
     },
@@ -160,7 +158,7 @@ interface Calls {
   readonly watch: <T>(call: Promise<T>) => Promise<T>;
   /** Throws `MissingAwaitError` while one of them is unfinished. */
   readonly requireFinished: () => void;
-  /** Resolves when none of them is under way any more. */
+  /** Resolves when none of them is running. */
   readonly ended: () => Promise<unknown>;
 }
 
@@ -176,7 +174,7 @@ function watchCalls(): Calls {
     ended: () => Promise.allSettled(unfinished),
     requireFinished: () => {
       if (unfinished.size === 0) return;
-      // The error below tells of them; as unhandled rejections they would end the process as well.
+      // The error below reports them; as unhandled rejections they would also end the process.
       for (const call of unfinished) call.catch(() => undefined);
       throw new MissingAwaitError(
         "outbox.transaction rolled back: its work returned before an outbox.enqueue or tx.query of it was done. Put await before each of them, or return their promise",
@@ -186,8 +184,9 @@ function watchCalls(): Calls {
 }
 
 /**
- * A failure one turn of the event loop later: a call that fails without a round trip, for a body
- * that cannot be encoded, is then still unfinished when work that does not await it returns.
+ * Delays a failure by one turn of the event loop, so that a call that fails without a round trip,
+ * such as for a body that cannot be encoded, is still unfinished when work without an await
+ * returns.
  */
 async function settled<T>(started: Promise<T>): Promise<T> {
   try {
@@ -199,8 +198,8 @@ async function settled<T>(started: Promise<T>): Promise<T> {
 }
 
 /**
- * Name of the user's own statements. Their texts vary without limit, so drivers must not keep a
- * prepared statement for each.
+ * Name of the user's own statements. Their texts vary without limit, so drivers must not keep them
+ * prepared.
  */
 export const USER_STATEMENT = "user";
 
@@ -211,7 +210,7 @@ function lostAfter(cause: unknown): TransactionLostError {
   );
 }
 
-/** Not to be run again: what came before that statement may be there already. */
+/** Not retried: changes before that statement may be committed already. */
 function committedBy(cause?: unknown): TransactionLostError {
   const failed = cause === undefined ? "" : ` (${describeError(cause)})`;
   return new TransactionLostError(
@@ -220,7 +219,7 @@ function committedBy(cause?: unknown): TransactionLostError {
   );
 }
 
-/** MySQL commits before DDL and the like, also when they fail then. */
+/** MySQL commits before DDL and similar statements, even if they then fail. */
 const NEVER_COMMITS =
   /^(?:\s|\(|\/\*[\s\S]*?\*\/|(?:--\s|#).*\n)*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH|VALUES|TABLE|DO|SHOW|USE|EXPLAIN|SAVEPOINT|RELEASE)\b/i;
 

@@ -1,22 +1,21 @@
 /**
- * Is this PostgreSQL connection in a transaction block? There is no expression for it:
- * transaction_timestamp() and statement_timestamp() differ outside of one too, as soon as a
- * statement has parameters, because Parse and Bind each set the latter.
+ * Whether a PostgreSQL connection is in a transaction block. No expression tells:
+ * transaction_timestamp() and statement_timestamp() differ outside one too if a statement has
+ * parameters, because Parse and Bind each set the latter.
  */
 import { TransactionLostError } from "../runtime/errors.ts";
 import type { Executor } from "./executor.ts";
 import { shapeOf } from "./shape.ts";
 
-/** SQLSTATE of a statement that is allowed in a transaction block only. */
+/** SQLSTATE of a statement allowed in a transaction block only. */
 const NO_TRANSACTION = "25P01";
-/** SQLSTATE of every statement in a transaction of which one has failed. */
+/** SQLSTATE of every statement in a failed transaction. */
 const FAILED_TRANSACTION = "25P02";
 
 /**
- * For handles that do not know it, one round trip: LOCK TABLE is refused outside of a transaction
- * block. Inside it takes, until the end of the transaction, the weakest lock on a table that
- * everybody may read and that each statement reads anyway; only a VACUUM FULL of the catalog would
- * wait for it.
+ * One round trip. LOCK TABLE is refused outside a transaction block. Inside it takes, until the
+ * transaction ends, the weakest lock on a catalog table that each statement reads anyway; only a
+ * VACUUM FULL of the catalog would wait.
  */
 export async function askByLock(run: (text: string) => Promise<unknown>): Promise<boolean> {
   try {
@@ -29,8 +28,8 @@ export async function askByLock(run: (text: string) => Promise<unknown>): Promis
 }
 
 /**
- * The same executor, with one error of PostgreSQL in our words: after a statement has failed, every
- * other one is refused until the transaction is rolled back (rule: ended-transaction).
+ * The same executor with a clear error: after a failed statement PostgreSQL refuses all others
+ * until a rollback (rule: ended-transaction).
  */
 export function sayingWhenFailed(executor: Executor): Executor {
   const run: Executor["run"] = (statement) => executor.run(statement).catch(rethrow);
@@ -49,7 +48,7 @@ function rethrow(error: unknown): never {
   );
 }
 
-/** Looks through the wrappers that ORMs put around an error of the server. */
+/** Looks through the wrappers that ORMs put around a server error. */
 function hasSqlState(error: unknown, state: string, depth = 0): boolean {
   const shape = shapeOf(error);
   if (shape === undefined || depth > 4) return false;

@@ -19,27 +19,26 @@ interface Client {
   on(event: "error", listener: () => void): unknown;
   off(event: "error", listener: () => void): unknown;
   /**
-   * Since pg 8.18: I = none, T = in a transaction, E = in one that has failed. Null before the
-   * first answer.
+   * Since pg 8.18: I = none, T = in a transaction, E = in a failed one. Null before the first
+   * answer.
    */
   getTransactionStatus?(): "I" | "T" | "E" | null;
-  /** Nothing is under way, and nothing waits. Not on native clients. */
+  /** No statement is running or waiting. Missing on native clients. */
   readonly readyForQuery?: boolean;
 }
 
 /** How statements reach PostgreSQL. */
 export interface PostgresOptions {
   /**
-   * Keeps rowpost's own statements prepared on each connection: a transaction with one message then
-   * takes a third less time (measured: 3,000 instead of 2,200 a second on 8 connections). Default
-   * false: behind a pooler in transaction mode that does not follow prepared statements (PgBouncer
-   * before 1.21, or with max_prepared_statements = 0) the next transaction is on another server
-   * connection and fails.
+   * Keeps rowpost's own statements prepared on each connection: a transaction with one message
+   * takes a third less time (3,000 instead of 2,200 a second on 8 connections). Default false:
+   * behind a pooler in transaction mode without prepared statements (PgBouncer before 1.21, or with
+   * max_prepared_statements = 0) the next transaction uses another server connection and fails.
    */
   readonly prepare?: boolean | undefined;
 }
 
-/** A pg client as an executor; undefined for anything else. */
+/** Returns undefined for anything but a pg client. */
 export function pgExecutor(handle: Shape, options: PostgresOptions): Executor | undefined {
   const client = recognize(handle);
   return client && executorOf(client, options);
@@ -63,7 +62,7 @@ function recognize(handle: Shape): Client | undefined {
   return handle as unknown as Client;
 }
 
-/** `onAnswer` hears of each answer; a text with several statements has several. */
+/** `onAnswer` gets each answer; a text with several statements has several. */
 function executorOf(
   client: Client,
   options: PostgresOptions,
@@ -72,7 +71,8 @@ function executorOf(
   return {
     kind: "pg",
     run: async ({ name, params, text }: Statement) => {
-      // With text and values apart pg copies no configuration object: 2 us for each statement.
+      // With separate text and values pg copies no configuration object, which saves 2 us a
+      // statement.
       const answer = await (options.prepare === true && name !== USER_STATEMENT
         ? client.query({ name: preparedName(text), text, values: params })
         : client.query(text, params));
@@ -87,8 +87,8 @@ function executorOf(
 const preparedNames = new Map<string, string>();
 
 /**
- * From the text, so that two tables, two versions or two processes behind one pooler never share a
- * name. Ours are a handful of texts.
+ * Derived from the text, so that two tables, versions or processes behind one pooler never share a
+ * name.
  */
 function preparedName(text: string): string {
   let name = preparedNames.get(text);
@@ -100,8 +100,8 @@ function preparedName(text: string): string {
 }
 
 /**
- * The status is that of the last answer: while a statement has none yet, perhaps a ROLLBACK that
- * nobody awaits, it says nothing of what comes behind it.
+ * The status is that of the last answer. While a statement is pending, perhaps a ROLLBACK, it says
+ * nothing about later ones.
  */
 function knownOpen(client: Client): boolean | undefined {
   if (client.readyForQuery !== true) return undefined;
@@ -113,7 +113,7 @@ async function isOpen(client: Client): Promise<boolean> {
   return knownOpen(client) ?? (await askByLock((text) => client.query(text)));
 }
 
-/** A pg pool or idle client for a transaction of our own; undefined for anything else. */
+/** A pg pool or idle client for our own transaction; undefined for anything else. */
 export async function openPg(handle: Shape, options: PostgresOptions): Promise<OwnConnection | undefined> {
   if (isPool(handle)) {
     const client = await (handle as unknown as { connect(): Promise<Client> }).connect();
@@ -122,18 +122,18 @@ export async function openPg(handle: Shape, options: PostgresOptions): Promise<O
   const client = recognize(handle);
   if (client === undefined) return undefined;
   if (await isOpen(client)) {
-    // BEGIN would only warn, and our COMMIT would be the user's.
+    // BEGIN would only warn, and our COMMIT would commit the user's transaction.
     throw refusal("a pg client with a transaction of its own", "pass it to outbox.enqueue, or pass the pool here");
   }
   return own(client, options);
 }
 
 function own(client: Client, options: PostgresOptions): OwnConnection {
-  // A client outside its pool that loses its connection emits "error", which ends the process when
-  // nobody listens. The query rejects too.
+  // A client outside its pool emits "error" when it loses its connection, which ends the process
+  // without a listener.
   const heard = (): void => {};
   client.on("error", heard);
-  /** Before pg 8.18: a statement has ended the transaction, or went back to a savepoint of it. */
+  /** Before pg 8.18: a statement ended the transaction or rolled back to a savepoint. */
   let mayBeOver = false;
   const look = (answer: Result | readonly Result[]): void => {
     mayBeOver ||= [answer].flat().some(({ command }) => /^(?:COMMIT|ROLLBACK|PREPARE)/.test(command));
@@ -143,7 +143,7 @@ function own(client: Client, options: PostgresOptions): OwnConnection {
     executor: sayingWhenFailed(executorOf(client, options, onAnswer)),
     begin: () => client.query("BEGIN"),
     commit: async () => {
-      // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and with no error
+      // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, without an error
       // (rule: ended-transaction).
       const { command } = await client.query("COMMIT");
       if (command !== "COMMIT") {
@@ -153,8 +153,8 @@ function own(client: Client, options: PostgresOptions): OwnConnection {
       }
     },
     rollback: () => client.query("ROLLBACK"),
-    // A failed transaction is not over: the user may go back to a savepoint. Until then the server
-    // itself refuses every statement.
+    // A failed transaction has not ended: the user may roll back to a savepoint, and until then the
+    // server refuses every statement.
     ended: async (afterError) => {
       if (client.getTransactionStatus !== undefined) return client.getTransactionStatus() === "I";
       if (!afterError && !mayBeOver) return false;

@@ -1,15 +1,14 @@
-/** From the placeholders of our statements to those that an ORM demands. */
+/** Converts the placeholders of our statements to those of an ORM. */
 
 /**
- * Quoted text, quoted names, comments, placeholders: whatever a question mark or a dollar may be
- * part of.
+ * Quoted text, quoted names, comments and placeholders: all that may contain a question mark or a
+ * dollar.
  */
 const TOKEN = /'(?:[^'\\]|''|\\.)*'|"[^"]*"|`[^`]*`|--[^\n]*|\/\*[\s\S]*?\*\/|\$\d+|\?/g;
 
 /**
- * For Knex, which wants `?` on every database: `$n` becomes `?` with the parameters in the order of
- * use, and a question mark that is no placeholder (in a text, or an operator of PostgreSQL) is
- * escaped.
+ * For Knex, which wants `?` on every database: `$n` becomes `?` with the parameters in order of
+ * use; other question marks (in a text, or a PostgreSQL operator) are escaped.
  */
 export function toQuestionMarks(
   text: string,

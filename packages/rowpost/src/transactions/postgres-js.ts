@@ -14,7 +14,7 @@ interface Root extends Sql {
   begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
 }
 
-/** A postgres.js transaction as an executor; undefined for anything else. */
+/** Returns undefined for anything but a postgres.js transaction. */
 export function postgresJsExecutor(handle: Shape, options: PostgresOptions): Executor | undefined {
   if (!isSql(handle)) return undefined;
   if (hasMethods(handle, "begin")) {
@@ -27,8 +27,8 @@ export function postgresJsExecutor(handle: Shape, options: PostgresOptions): Exe
 }
 
 /**
- * `sql` is a function that carries its methods; `savepoint` marks a transaction, `release` a
- * reserved connection, `begin` the root.
+ * `sql` is a function with methods; `savepoint` marks a transaction, `release` a reserved
+ * connection, `begin` the root.
  */
 function isSql(handle: Shape): boolean {
   return typeof handle === "function" && hasMethods(handle, "unsafe", "notify", "json");
@@ -41,8 +41,7 @@ function executorOf(sql: Sql, options: PostgresOptions): Executor {
     run: async ({ name, params, text }: Statement) => {
       const prepare = options.prepare === true && name !== USER_STATEMENT;
       const result = await sql.unsafe(text, params, { prepare });
-      // The answer is an array of rows with the count on it: null for statements that count
-      // nothing.
+      // The answer is an array of rows with a count, null for statements that count nothing.
       return queryResult(result, shapeOf(result)?.["count"] ?? undefined);
     },
     inTransaction: () => undefined,
@@ -50,9 +49,8 @@ function executorOf(sql: Sql, options: PostgresOptions): Executor {
 }
 
 /**
- * A transaction of our own on postgres.js, in its own `begin`; undefined for anything else. It
- * rolls back by itself when any query failed, also one whose error the user caught, so its COMMIT
- * never covers a failed transaction.
+ * Our own transaction inside postgres.js' `begin`; undefined for anything else. It rolls back after
+ * any failed query, even a caught one, so its COMMIT never covers a failed transaction.
  */
 export function transactPostgresJs<T>(handle: Shape, work: Work<T>, options: PostgresOptions): Promise<T> | undefined {
   if (!isSql(handle) || !hasMethods(handle, "begin")) return undefined;

@@ -4,7 +4,7 @@ import { isPrepared } from "./prepare.ts";
 
 const connection = {};
 
-/** An INSERT of so many rows with nine values each. */
+/** An INSERT of that many rows with nine values each. */
 function insertOf(rows: number, name = "insertMessages") {
   const params = Array.from({ length: rows * 9 }, () => "x");
   return { name, text: `INSERT INTO t VALUES ${Array(rows).fill("(?)").join(", ")}`, params };
@@ -25,7 +25,7 @@ test("none on a connection on which the user has sent USE", () => {
 test("a long statement is prepared from its third time on, two texts of a process at most, and none of more than 1,000 parameters", () => {
   const times = (rows: number, count: number) =>
     Array.from({ length: count }, () => isPrepared(insertOf(rows), connection));
-  // Sizes that vary are never worth it, and are forgotten: they must not fill the server.
+  // Varying sizes never qualify and are forgotten, so they cannot fill the server.
   for (let rows = 3; rows <= 90; rows++) expect(isPrepared(insertOf(rows), connection)).toBe(false);
   expect(times(200, 5)).toEqual([false, false, false, false, false]);
   expect(times(100, 4)).toEqual([false, false, true, true]);

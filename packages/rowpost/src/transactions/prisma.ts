@@ -12,15 +12,15 @@ interface Tx {
 
 type Nested = <T>(work: (inner: unknown) => Promise<T>) => Promise<T>;
 
-/** A Prisma transaction client as an executor; undefined for anything else. */
+/** Returns undefined for anything but a Prisma transaction client. */
 export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
   if (!hasMethods(handle, "$executeRawUnsafe", "$queryRawUnsafe")) return undefined;
-  // The client of a transaction has no $connect; $transaction may be there, for nested ones.
+  // A transaction's client has no $connect, but may have $transaction for nested ones.
   if (hasMethods(handle, "$connect")) {
     throw refusal("a Prisma client", "use prisma.$transaction(async (tx) => …) and pass its tx");
   }
   const tx = handle as unknown as Tx;
-  /** Rows, or the count of a statement that has none. */
+  /** Rows, or the count of a statement without rows. */
   async function send(text: string, params: readonly unknown[]): Promise<unknown> {
     try {
       return await (returnsRows(text) ? tx.$queryRawUnsafe(text, ...params) : tx.$executeRawUnsafe(text, ...params));
@@ -28,10 +28,10 @@ export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | 
       throw shapeOf(error)?.["code"] === ENDED ? finished("Prisma transaction", error) : error;
     }
   }
-  /** MySQL 8 and 9 take no SAVEPOINT as a prepared statement, and Prisma prepares every one. */
+  /** MySQL 8 and 9 refuse SAVEPOINT as a prepared statement, and Prisma prepares every one. */
   async function behindSavepoint<T>(work: (inner: unknown) => Promise<T>): Promise<T> {
     if (hasMethods(handle, "$transaction")) {
-      // It does not notice by itself that the transaction has ended.
+      // Prisma does not notice by itself that the transaction has ended.
       await send("SELECT 1", []);
       return await (handle as unknown as { $transaction: Nested }).$transaction(work);
     }
@@ -50,5 +50,5 @@ export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | 
   };
 }
 
-/** Prisma's code for a transaction that it has ended, after its time-out too. */
+/** Prisma's code for a transaction that it has ended, even by time-out. */
 const ENDED = "P2028";

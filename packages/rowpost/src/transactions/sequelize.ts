@@ -1,7 +1,7 @@
 /**
- * Sequelize 6: the `t` of `sequelize.transaction`. Its `connection` is the driver's own, in the
- * transaction, and is used as it is: `sequelize.query` answers an INSERT with an id instead of a
- * count, and with `replacements` a Date loses its milliseconds.
+ * Sequelize 6: the `t` of `sequelize.transaction`. Uses the driver's own `connection`:
+ * `sequelize.query` answers an INSERT with an id instead of a count, and with `replacements` a Date
+ * loses its milliseconds.
  */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor } from "./executor.ts";
@@ -10,7 +10,7 @@ import { mysql2Executor } from "./mysql2.ts";
 import { type PostgresOptions, pgExecutor } from "./pg.ts";
 import { finished, hasMethods, refusal, type Shape, shapeOf } from "./shape.ts";
 
-/** A Sequelize transaction as an executor; undefined for anything else. */
+/** Returns undefined for anything but a Sequelize transaction. */
 export function sequelizeExecutor(handle: Shape, dialect: DialectName, options: PostgresOptions): Executor | undefined {
   if (hasMethods(handle, "define", "transaction", "query", "authenticate") && "models" in handle) {
     throw refusal("a Sequelize instance", "use sequelize.transaction(async (t) => …) and pass its t");

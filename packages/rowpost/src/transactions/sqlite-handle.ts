@@ -14,7 +14,6 @@ interface Prepared {
   run(...params: readonly unknown[]): { readonly changes: number | bigint };
 }
 
-/** What tells of an open transaction. */
 interface TransactionState {
   exec(text: string): unknown;
   /** node:sqlite (Node >= 22.16) and @photostructure/sqlite. */
@@ -30,8 +29,8 @@ interface Handle extends TransactionState {
 }
 
 /**
- * A SQLite handle as an executor; undefined for anything else. The statement joins the transaction
- * that is open on it.
+ * The statement joins the transaction that is open on the handle. Returns undefined for anything
+ * but a SQLite handle.
  */
 export function sqliteExecutor(handle: Shape): Executor | undefined {
   const database = recognize(handle);
@@ -54,7 +53,7 @@ function recognize(handle: Shape): Handle | undefined {
   return database;
 }
 
-/** Node 22.13 to 22.15 have no property for it; there a BEGIN fails inside a transaction. */
+/** Node 22.13 to 22.15 lack the property; there a BEGIN fails inside a transaction. */
 export function hasOpenTransaction(database: TransactionState): boolean {
   const known = database.isTransaction ?? database.inTransaction;
   if (known !== undefined) return known;
@@ -67,13 +66,11 @@ export function hasOpenTransaction(database: TransactionState): boolean {
   return false;
 }
 
-/** Prepared statements of one handle, by text. */
 type PreparedByText = Map<string, Prepared>;
 
 /**
- * Ours are few and stay. The user's texts may vary without limit, so only the last ones stay, in a
- * map of their own where they push out none of ours. Preparing an INSERT takes longer than running
- * it; SQLite prepares it again by itself when the schema has changed.
+ * Our few statements stay; of the user's only the last ones do, in their own map. Preparing an
+ * INSERT takes longer than running it; SQLite re-prepares after a schema change.
  */
 const preparedByHandle = new WeakMap<Handle, { readonly ours: PreparedByText; readonly users: PreparedByText }>();
 const PREPARED_PER_HANDLE = 16;
@@ -106,10 +103,7 @@ function runNow(database: Handle, { name, params, text }: Statement): QueryResul
   return queryResult(undefined, statement.run(...params).changes);
 }
 
-/**
- * A transaction of our own on a SQLite handle, when it is this caller's turn; undefined for
- * anything else.
- */
+/** Our own transaction on a SQLite handle, at this caller's turn; undefined for anything else. */
 export function transactSqlite<T>(handle: Shape, work: Work<T>): Promise<T> | undefined {
   const database = recognize(handle);
   if (database === undefined) return undefined;
@@ -126,8 +120,7 @@ function own(database: Handle): OwnConnection {
     executor: executorOf(database),
     begin: () => beginImmediate(database),
     commit: async () => prepare(database, "COMMIT").run(),
-    // SQLite rolls back by itself when the disk is full or memory runs out; a ROLLBACK would then
-    // be an error.
+    // SQLite rolls back by itself on a full disk or lack of memory; a ROLLBACK would then fail.
     rollback: async () => hasOpenTransaction(database) && database.exec("ROLLBACK"),
     ended: () => !hasOpenTransaction(database),
     release: () => undefined,
@@ -140,9 +133,9 @@ const BUSY_MS = 5_000;
 const SQLITE_BUSY = 5;
 
 /**
- * IMMEDIATE takes the write lock at once: a transaction that read first and writes later fails when
- * another one has written in between, and no waiting helps. The wait is ours and asynchronous,
- * beside what the handle's own busy_timeout does synchronously (rule: sqlite-handle).
+ * IMMEDIATE takes the write lock at once: a transaction that reads first and writes later fails for
+ * good if another one wrote in between. We wait asynchronously, beside the handle's own
+ * busy_timeout (rule: sqlite-handle).
  */
 async function beginImmediate(database: Handle): Promise<void> {
   const giveUpAt = performance.now() + BUSY_MS;
@@ -172,12 +165,9 @@ const tails = new WeakMap<object, Promise<void>>();
 const holders = new AsyncLocalStorage<readonly Holder[]>();
 
 /**
- * Runs `work` as the only holder of this handle; others wait in order of asking. A handle is one
- * connection: two transactions on it at once would be one, and a relay that reads through it would
- * publish what is not committed yet.
- *
- * Throws `TransactionRequiredError` when called inside the holder's own work, which could only wait
- * for itself.
+ * Runs `work` as the only holder of this handle; others wait in call order. Two transactions at
+ * once on one connection would be one, and a relay on it would publish uncommitted messages. Throws
+ * `TransactionRequiredError` if called inside the holder's own work, which would wait for itself.
  */
 export async function withHandle<T>(handle: object, work: () => Promise<T>): Promise<T> {
   const outer = holders.getStore() ?? [];

@@ -20,7 +20,7 @@ interface QueryRunner {
   query(text: string, params: readonly unknown[], structured: true): Promise<Structured>;
 }
 
-/** A TypeORM entity manager or query runner as an executor; undefined for anything else. */
+/** Returns undefined for anything but a TypeORM entity manager or query runner. */
 export function typeormExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
   const shape = queryRunnerOf(handle);
   if (shape === undefined) return undefined;
@@ -35,7 +35,7 @@ export function typeormExecutor(handle: Shape, dialect: DialectName): Executor |
     try {
       return await runner.query(text, params, true);
     } catch (error) {
-      // It was given back while the statement was on its way.
+      // It was released while the statement was under way.
       throw shape?.["isReleased"] === true ? finished("TypeORM transaction", error) : error;
     }
   }

@@ -1,4 +1,4 @@
-/** What operators change: they lock their rows first and then write them by id. */
+/** Operator changes: rows are locked first, then written by id. */
 
 import type { OperatorAction } from "../../admin/message-admin.ts";
 import { allowedFrom } from "../../message/states.ts";
@@ -17,13 +17,13 @@ export function adminStatements(names: MysqlNames): AdminStatements {
     names.has("updatedBy")
       ? { set: `, ${column("updatedBy")} = LEFT(?, 64)`, params: [action.author] }
       : { set: "", params: [] };
-  /** The last error stays; what a rule said when it suspended the row is over. */
+  /** Keeps the last error, but drops a suspension rule's words. */
   const lastError = `${column("failReason")} = IF(LEFT(${column("failReason")}, ${RULE_WORDS.length}) = '${RULE_WORDS}', NULL, ${column("failReason")})`;
 
   return {
     /**
-     * The rows are locked by lockRows already, here and in those that follow; the states are
-     * looked at once more because a statement must not depend on another's care.
+     * lockRows has locked these rows, here and below. The states are checked again so that each
+     * statement is safe by itself.
      */
     operatorRetry({ ids, action }) {
       const author = byAuthor(action);
@@ -38,7 +38,6 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
-    /** As operatorRetry: locked already. */
     bringForward({ ids, action }) {
       const author = byAuthor(action);
       const tried = names.has("deliverAt")
@@ -53,7 +52,6 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
-    /** As operatorRetry: locked already. */
     suspendRows({ ids, action, untilMs }) {
       const author = byAuthor(action);
       return {
@@ -66,7 +64,6 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
-    /** As operatorRetry: locked already. */
     resumeRows({ ids, action }) {
       const author = byAuthor(action);
       return {
@@ -79,7 +76,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
-    /** Locks its one rule. Relays read it at their next heartbeat. */
+    /** Locks only this rule. Relays read it at their next heartbeat. */
     putSuspension: (rule) => ({
       name: "putSuspension",
       text: `INSERT INTO ${suspensions} (table_name, scope, value, reason, author, ends_at)

@@ -1,7 +1,4 @@
-/**
- * Moving finished messages away (rule: checked-move): lock with the state, copy, delete, all in one
- * transaction of the flow.
- */
+/** Moves finished messages away in one transaction of the flow (rule: checked-move). */
 import { ENGINE_COLUMNS } from "../sql/layouts.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
@@ -19,10 +16,7 @@ export function archiveStatements(
   const finishedRows = (finished: "sent" | "consumed"): string =>
     `${column("state")} = ${state(finished)} AND ${column("nextRetryAt")} IS NULL`;
 
-  /**
-   * When the row got into this state: its own column where the layout has one, else its last
-   * change.
-   */
+  /** When the row reached this state: its own column, else its last change. */
   function since(finished: "sent" | "consumed"): string {
     const property = finished === "sent" ? "sentAt" : "consumedAt";
     return names.has(property) ? `COALESCE(${column(property)}, ${column("gmtModified")})` : column("gmtModified");
@@ -30,9 +24,9 @@ export function archiveStatements(
 
   return {
     /**
-     * Looks at the next LIMIT rows of (state, NULL) by id and locks those of them that are old
-     * enough, so its work is bounded also where none is. SKIP LOCKED: a row that somebody holds is
-     * left for the next time. next_retry_at NULL is checked again under the lock.
+     * Reads the next LIMIT rows of (state, NULL) by id, which bounds the work, and locks old enough
+     * ones. SKIP LOCKED leaves locked rows for the next run. next_retry_at NULL is checked again
+     * under the lock.
      */
     lockFinished: ({ state: finished, olderThanMs, afterId, limit }) => ({
       name: "lockFinished",
@@ -46,7 +40,7 @@ export function archiveStatements(
       params: [afterId, olderThanMs],
     }),
 
-    /** Reads `rows` entries of the index, and no row; no lock. */
+    /** Reads `rows` index entries and no row. No lock. */
     passFinished: ({ state: finished, afterId, rows }) => ({
       name: "passFinished",
       text: `SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
@@ -54,7 +48,7 @@ export function archiveStatements(
       params: [afterId],
     }),
 
-    /** The rows are locked by lockFinished or lockRows in the same transaction. */
+    /** lockFinished or lockRows has locked the rows. */
     copyToArchive: (ids) => ({
       name: "copyToArchive",
       text: `INSERT INTO ${names.archive} (${copied.map(quoteName).join(", ")}, archived_at)
@@ -63,14 +57,14 @@ export function archiveStatements(
       params: [`[${ids.join(",")}]`],
     }),
 
-    /** As copyToArchive; what was copied is what is deleted. */
+    /** Locked like copyToArchive, so exactly the copied rows are deleted. */
     deleteRows: (ids) => ({
       name: "deleteRows",
       text: `DELETE m FROM ${idRows} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,
       params: [`[${ids.join(",")}]`],
     }),
 
-    /** Locks rows of the archive, in the order of their age; nothing else writes old ones. */
+    /** Locks rows of the archive from the oldest on. No other statement writes old ones. */
     purgeArchive: ({ olderThanMs, limit }) => ({
       name: "purgeArchive",
       text: `DELETE FROM ${names.archive} WHERE archived_at <= ${COMPANION_NOW} - INTERVAL ? * 1000 MICROSECOND ORDER BY archived_at LIMIT ${whole(limit)}`,

@@ -1,4 +1,7 @@
-/** Followers of a blocked or busy ordering key: out of the scan once, and back (sql/behind.ts). */
+/**
+ * Takes followers of a blocked or busy ordering key out of the scan and brings them back
+ * (sql/behind.ts).
+ */
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
 import { type MysqlNames, UNFINISHED } from "./names.ts";
@@ -12,14 +15,12 @@ export function behindStatements(
 
   return {
     /**
-     * Locks, before the join begins: the heads that still stand there and nobody holds, then the
-     * followers that nobody holds; then the lease rows in share mode, as the claim does. The head's
-     * lock is what makes it safe: a settle of the head either has committed, then it is not
-     * unfinished any more, or holds it, then it is passed over here, or waits for us, and finds the
-     * followers when it brings them back. A plain read would see the head as it was before a settle
-     * that commits a moment later, and that settle would not see our followers: they would stand
-     * behind nobody. LIMIT keeps the optimizer from merging the reads into the join, where they
-     * would wait. If we die right after it, they are brought back by whoever settles the head.
+     * Locks the free heads still in place, then the free followers, then, in the join, the lease
+     * rows in share mode. A settle of the head has either committed (the head is finished), holds
+     * it (the head is skipped), or waits for us and then finds the followers. A plain read could
+     * miss a settle about to commit, and the followers would wait for no head. LIMIT keeps the
+     * optimizer from merging the reads into the join, where they would block. If we die right after
+     * it, the settle of the head brings the followers back.
      */
     setBehind: ({ fence, rows }) => ({
       name: "setBehind",
@@ -37,8 +38,8 @@ export function behindStatements(
     }),
 
     /**
-     * Locks the rows that it changes, and passes over what others hold. Not fenced: whoever settles
-     * or moves a head brings its followers back, and to do it twice changes nothing.
+     * Locks the rows it changes and skips locked ones. Not fenced: each settle or move of a head
+     * brings its followers back, and doing so twice changes nothing.
      */
     bringBack: ({ instants, rows, skip }) => ({
       name: "bringBack",
@@ -51,8 +52,8 @@ export function behindStatements(
     }),
 
     /**
-     * MIN of a range of (state, next_retry_at) is one look into the index. As it stands, in no
-     * zone.
+     * One index lookup, MIN over a range of (state, next_retry_at). Returned as stored, without a
+     * time zone.
      */
     nextBehind: (afterInstant) => ({
       name: "nextBehind",

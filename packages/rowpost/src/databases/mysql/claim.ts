@@ -1,7 +1,3 @@
-/**
- * Taking messages: the claim, its read-back, and the list of ids in flight that stands in for the
- * mark.
- */
 import { hasClaimToken } from "../sql/layouts.ts";
 import type { RelayStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
@@ -12,24 +8,22 @@ export function claimStatements(
 ): Pick<RelayStatements, "claim" | "verifyClaim" | "listInFlight" | "readHeld"> {
   const { column, state } = names;
   const count = names.has("deliveryCount") ? `, ${column("deliveryCount")} = ${column("deliveryCount")} + 1` : "";
-  // Without a claim token nothing but its state and time tells that the row is still what the scan
-  // saw.
+  // Without a claim token, only state and time show that the row is unchanged since the scan.
   const stillDue = hasClaimToken(names.layout)
     ? ""
     : `AND (${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})`;
 
   return {
     /**
-     * One multi-table UPDATE. It locks the lease rows it reads in share mode, which a sub-query
-     * would not (rule: takeover-fence): a takeover waits for this statement, or this statement
-     * waits for the takeover and then finds another owner and changes nothing. Message rows are
-     * locked in id order. Fixed-size columns only, so that no row moves in its page. If we die
-     * right after it, the rows are `sending` and belong to the next owner of their shard, who
-     * recovers them in his takeover.
+     * One multi-table UPDATE, because it locks the lease rows in share mode, which a sub-query
+     * would not (rule: takeover-fence): either a takeover waits for it, or it waits, finds another
+     * owner and changes nothing. Locks message rows in id order. Writes fixed-size columns only, so
+     * no row moves in its page. If we die right after it, the rows stay `sending`, and the next
+     * owner recovers them.
      */
     claim({ fence, rows, skipLocked }) {
-      // Locks what nobody holds before the join begins; LIMIT keeps the optimizer from merging it
-      // into the join, which would wait.
+      // Locks the free rows. LIMIT keeps the optimizer from merging this into the join, which would
+      // block.
       const free =
         skipLocked === true
           ? `\n  STRAIGHT_JOIN (SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${rows.map(({ id }) => id).join(", ")})
@@ -57,8 +51,8 @@ export function claimStatements(
     },
 
     /**
-     * Fenced like the claim; the lease rows are the rows that it writes. If we die right after it,
-     * the next owner finds the ids there (rule: listed-in-flight).
+     * Fenced like the claim, on the lease rows it writes. If we die right after it, the next owner
+     * finds the ids there (rule: listed-in-flight).
      */
     listInFlight({ fence, idsByShard }) {
       const lists = idsByShard.flatMap(({ shard, ids }) => {

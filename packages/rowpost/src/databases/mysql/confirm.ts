@@ -1,6 +1,6 @@
 /**
- * What consumers report. These statements run in transactions of the user's, on connections whose
- * settings are not ours: nothing depends on their time zone, and the character set is checked.
+ * Consumers' reports, in users' transactions. Independent of the session's time zone; checks its
+ * character set.
  */
 import { allowedFrom, type MessageState } from "../../message/states.ts";
 import type { ConfirmStatements, Identity } from "../sql/confirm-statements.ts";
@@ -10,9 +10,7 @@ import { checked, IN_TRANSACTION, ownNow, ownSeconds } from "./enqueue.ts";
 import { BYTES_COLLATION, type MysqlNames } from "./names.ts";
 import { unknownStatements } from "./unknown.ts";
 
-/** States that a confirmation ends. */
 const OPEN: readonly MessageState[] = [...allowedFrom("confirm"), ...allowedFrom("confirmOvertakes")];
-/** Unique index of the default table on the identity. */
 const IDENTITY_INDEX = "uk_type_key";
 const IDS = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
 
@@ -22,15 +20,13 @@ export function confirmStatements(names: MysqlNames): ConfirmStatements {
 }
 
 interface ConfirmWords {
-  /** `SET` of a row that nothing else changes. */
+  /** `SET` for a row that is only touched. */
   readonly touch: string;
-  /** `SET` of a row that becomes consumed. */
   readonly consume: string;
-  /** Condition of a row that may. */
+  /** Condition that the row may become consumed. */
   readonly open: string;
-  /** Condition that the session carries text as it is, in a transaction. */
+  /** Condition that the session is in a transaction and stores text unchanged. */
   readonly fit: string;
-  /** Now, on the clock of the table. */
   readonly now: string;
 }
 
@@ -48,7 +44,7 @@ function confirmWords(names: MysqlNames): ConfirmWords {
   };
 }
 
-/** One look into the unique index for each identity, whatever the table's statistics say. */
+/** Forces one lookup in the unique index per identity. */
 function byIdentity({ column, layout, messages }: MysqlNames): string {
   const text = (length: number): string => `VARCHAR(${length}) CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
   return `JSON_TABLE(?, '$[*]' COLUMNS (type ${text(layout.limits.type)} PATH '$[0]', name ${text(layout.limits.key)} PATH '$[1]')) AS j
@@ -77,8 +73,8 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
   const isDefault = names.layout.name === "default";
 
   /**
-   * Holds the rows, in the order of confirmIdentities, until the transaction ends: another consumer
-   * of one of them waits, and a relay's settle too. If we die right after it, nothing has changed.
+   * Locks the rows in the order of confirmIdentities until the transaction ends; other
+   * confirmations and settles of them wait. If we die right after it, nothing has changed.
    */
   function lockIdentities(list: readonly Identity[], place: "messages" | "archive") {
     if (place === "messages" && isDefault) {
@@ -86,8 +82,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
       return { name: "lockIdentities", text: lock, params: [jsonPairs(list)] };
     }
     const from = place === "messages" ? messages : archive;
-    // One SELECT for each, as in findIdentities of enqueue.ts: with OR the whole index may be
-    // locked.
+    // One SELECT per identity, as in findIdentities of enqueue.ts: OR may lock the whole index.
     const one = (_: Identity, index: number): string =>
       `(SELECT ${columns} FROM ${from} AS m WHERE ${index === 0 ? `${fit} AND ` : ""}${same} FOR UPDATE)`;
     return { name: `lockIdentities.${place}`, text: list.map(one).join("\n  UNION ALL "), params: pairs(list) };
@@ -95,9 +90,9 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
 
   return {
     /**
-     * Locks the rows in the order of their identities, which all confirmations keep. A settle takes
-     * them by id: where the two meet in another order, one is told of a deadlock and does it again.
-     * If we die right after it, the transaction rolls back, and the consumer confirms again.
+     * Locks the rows in identity order, as all confirmations do. A settle locks by id, so the two
+     * can deadlock, and the victim tries again. If we die right after it, the transaction rolls
+     * back, and the consumer confirms again.
      */
     confirmIdentities: isDefault
       ? (list) => ({
@@ -111,7 +106,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
 
     lockIdentities,
 
-    /** The rows are locked by lockIdentities. */
+    /** lockIdentities has locked the rows. */
     confirmRows: (ids) => ({
       name: "confirmRows",
       text: `${NOT_SAFE}UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
@@ -120,7 +115,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
       params: [idParam(ids)],
     }),
 
-    /** Locked by lockIdentities. Nothing else changes a row of the archive. */
+    /** lockIdentities has locked the rows. No other statement changes a row of the archive. */
     confirmArchived: (list) => ({
       name: "confirmArchived",
       text: `${NOT_SAFE}UPDATE /*+ SET_VAR(sql_safe_updates = 0) */ ${archive} AS m
@@ -129,7 +124,6 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
       params: pairs(list),
     }),
 
-    /** Locked by lockIdentities. */
     touchRows: (ids) => ({
       name: "touchRows",
       text: `${NOT_SAFE}UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
@@ -137,7 +131,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
       params: [idParam(ids)],
     }),
 
-    /** Locked by lockIdentities. */
+    /** lockIdentities has locked the rows. */
     reportFailed: (rows) => ({
       name: "reportFailed",
       text: `${NOT_SAFE}UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[1]')) AS j
@@ -153,7 +147,7 @@ type OfConsumers = Exclude<keyof ConfirmStatements, OfMessages | keyof UnknownSt
 
 function consumerStatements({ confirmations, tableKey }: MysqlNames): Pick<ConfirmStatements, OfConsumers> {
   return {
-    /** Adds rows of messages that lockIdentities holds; nobody else adds to the same ones. */
+    /** lockIdentities holds the messages, so no other transaction adds the same rows. */
     addConfirmations: (rows) => ({
       name: "addConfirmations",
       text: `INSERT INTO ${confirmations} (table_name, message, consumer, confirmed_at)
@@ -162,9 +156,7 @@ function consumerStatements({ confirmations, tableKey }: MysqlNames): Pick<Confi
       params: rows.flatMap(({ id, consumer }) => [tableKey, id, consumer]),
     }),
 
-    /**
-     * A locking read sees what is committed; their messages are locked, so it waits for nobody.
-     */
+    /** A locking read sees committed data. The messages are locked already, so it does not wait. */
     readConfirmations: (ids) => ({
       name: "readConfirmations",
       text: `SELECT CAST(c.message AS CHAR) AS id, c.consumer AS consumer
@@ -174,8 +166,8 @@ function consumerStatements({ confirmations, tableKey }: MysqlNames): Pick<Confi
     }),
 
     /**
-     * Locks entries in the order of their age; a confirmation that adds one has a younger one. If
-     * we die right after it, those are gone that were to go.
+     * Locks entries from the oldest on; confirmations only add younger ones. If we die right after
+     * it, the expired entries are gone.
      */
     forgetConfirmations: ({ olderThanMs, limit }) => ({
       name: "forgetConfirmations",

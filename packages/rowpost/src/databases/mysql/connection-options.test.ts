@@ -60,7 +60,7 @@ test("what cannot be meant is refused, without the password", () => {
     "mysql://u:secret@h:port/d",
   ]) {
     expect(() => parseUrl(url)).toThrow(ConfigurationError);
-    // As a log shows it, with the causes.
+    // Formatted as in a log, with causes.
     expect(inspect(thrownBy(() => parseUrl(url)))).not.toContain("secret");
   }
 });

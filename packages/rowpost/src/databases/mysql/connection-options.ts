@@ -1,10 +1,9 @@
-/** Where a server is: options of one's own, or a URL. */
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { namedFile } from "../../runtime/named-file.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 
-/** An address and credentials; names as both drivers have them. */
+/** Address and credentials, under the names that both drivers use. */
 export interface ConnectionOptions {
   /** Default: localhost. */
   readonly host?: string;
@@ -12,7 +11,7 @@ export interface ConnectionOptions {
   readonly port?: number;
   /** User name. */
   readonly user?: string;
-  /** Its password. */
+  /** Password of the user. */
   readonly password?: string;
   /** Database of the tables. */
   readonly database?: string;
@@ -35,12 +34,12 @@ const KINDS: OptionKinds<ConnectionOptions> = {
   connectTimeout: "number",
 };
 
-/** What an entry is given: one of these, and nothing beside it. */
+/** Exactly one of these. */
 export type Source = { readonly pool: unknown } | { readonly connection: ConnectionOptions };
 
 /**
- * The pool, or where the server is. Throws `ConfigurationError` for both or neither, and for an
- * option that there is not: a driver would ignore it.
+ * Throws `ConfigurationError` for both or neither, and for an unknown option, which a driver would
+ * ignore.
  */
 export function sourceOf(what: string, given: object, own: Readonly<Record<string, "boolean">> = {}): Source {
   const settings = `${what}: takes { pool }, { url } or connection options such as { host, port, user, password, database }`;
@@ -60,7 +59,7 @@ export function sourceOf(what: string, given: object, own: Readonly<Record<strin
   return { connection: given };
 }
 
-/** PEM files by the names that MySQL's own programs have for them. */
+/** PEM files, by the names that MySQL's own programs use. */
 const PEM_FILES: Readonly<Record<string, "ca" | "cert" | "key">> = {
   "ssl-ca": "ca",
   "ssl-cert": "cert",
@@ -70,12 +69,12 @@ const KNOWN_SETTINGS = "ssl=true, ssl=unverified, ssl=false, ssl-ca=PATH, ssl-ce
 
 /**
  * Reads `mysql://user:password@host:port/database`, also with the scheme `mariadb`. `?ssl=true`
- * asks for TLS with a verified certificate, `?ssl=unverified` for TLS only, `?ssl-ca=/path` for TLS
- * with a certificate of these authorities (`ssl-cert` and `ssl-key`: our own), `?socket=/path` for
- * a local socket. Throws `ConfigurationError` for anything else, without repeating the password.
+ * requires TLS with a verified certificate, `?ssl=unverified` TLS only, `?ssl-ca=/path` a
+ * certificate of these authorities (`ssl-cert` and `ssl-key`: our own), `?socket=/path` a local
+ * socket. Throws `ConfigurationError` for anything else, without repeating the password.
  */
 export function parseUrl(url: string): ConnectionOptions {
-  // Without the parser's own error, which repeats the URL.
+  // Drops the parser's own error, which repeats the URL.
   if (!URL.canParse(url))
     throw new ConfigurationError("the database URL cannot be read: mysql://user:password@host:port/database");
   const parsed = new URL(url);
@@ -96,7 +95,6 @@ export function parseUrl(url: string): ConnectionOptions {
   return options;
 }
 
-/** What stands behind the question mark, as properties of the options. */
 function settingsOf(settings: URLSearchParams): PropertyDescriptorMap {
   const found: PropertyDescriptorMap = {};
   const files: [kind: "ca" | "cert" | "key", path: string][] = [];
@@ -121,14 +119,14 @@ function settingsOf(settings: URLSearchParams): PropertyDescriptorMap {
   const pem = (kind: string, path: string): string =>
     namedFile(`the database URL: the ssl-${kind} file`, path).toString();
   const read = (): object => Object.assign({}, own, ...files.map(([kind, path]) => ({ [kind]: pem(kind, path) })));
-  // What cannot be read is said now.
+  // Reports an unreadable file now.
   read();
-  // Read again for each connection: a bundle that was changed holds without a restart.
+  // Read again for each connection, so a replaced bundle takes effect without a restart.
   found["ssl"] = { enumerable: true, get: read };
   return found;
 }
 
-/** For logs and error texts: no user, no password. */
+/** For logs and error texts, without user and password. */
 export function addressLabel(address: ConnectionOptions | undefined, scheme: "mysql" | "mariadb"): string {
   if (address === undefined) return `${scheme}://(pool)`;
   const where = address.socketPath ?? `${address.host ?? "localhost"}:${address.port ?? 3306}`;

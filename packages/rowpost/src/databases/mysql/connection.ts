@@ -1,21 +1,20 @@
-/** What is the same for each driver's connection: a limit for every answer, and how it is cut. */
+/** Time limit and cut of both drivers' connections. */
 import { onAbort } from "../../runtime/abort.ts";
 import { DatabaseUnavailableError } from "../../runtime/errors.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 import type { DriverConnection } from "./driver.ts";
 
-/** What a driver itself does. */
 export interface RawConnection extends Pick<DriverConnection, "end" | "onLost"> {
   query(text: string, params: readonly unknown[]): Promise<QueryResult>;
   /**
-   * Destroys the socket. Not the driver's own destroy(): mysql2's waits for the server to close its
-   * side too, and mariadb's connects once more to send a KILL, both without end when it is frozen.
+   * Destroys the socket. Not the driver's destroy(), which hangs if the server is frozen: mysql2's
+   * waits for the server to close its side, mariadb's connects again to send a KILL.
    */
   cut(): void;
 }
 
 export function createConnection(raw: RawConnection): DriverConnection {
-  /** Statements without an answer; some drivers leave them so when their connection is cut. */
+  /** Statements without an answer. Some drivers never settle them after a cut. */
   const waiting = new Set<(error: unknown) => void>();
 
   return {
@@ -47,7 +46,7 @@ function timedOut(timeoutMs: number): Error {
   return Object.assign(new Error(`no answer from the server within ${timeoutMs} ms`), { code: "ETIMEDOUT" });
 }
 
-/** Waits for a connection that is being made; the signal cuts it. */
+/** Waits for a connection to open; the signal cuts it. */
 export async function untilOpen<Connection>(
   signal: AbortSignal | undefined,
   opening: Promise<Connection>,
@@ -61,7 +60,7 @@ export async function untilOpen<Connection>(
   }
 }
 
-/** With an error the drivers tell those who wait for an answer, and stop their timers. */
+/** With an error the drivers reject pending statements and stop their timers. */
 export function cutError(): Error {
   return Object.assign(new Error("rowpost cut the connection"), { code: "ECONNABORTED", fatal: true });
 }

@@ -1,4 +1,4 @@
-/** What a MySQL or MariaDB can have that keeps messages from going out, or loses them. */
+/** Conditions of a MySQL or MariaDB server that delay or lose messages. */
 import type { Diagnosis } from "../../admin/doctor/diagnosis.ts";
 import { diagnose, type SettingDiagnosis } from "../../message/diagnoses/diagnosis.ts";
 import { type DoctorLook, idsRunOut } from "../sql/doctor-statements.ts";
@@ -8,7 +8,7 @@ import { type Row, text, textOrNull } from "../sql/rows.ts";
 import { createNames, type MysqlNames } from "./names.ts";
 import { oldTransactions } from "./old-transactions.ts";
 
-/** Each reads variables and catalogs only, or one row of an index; none takes a lock. */
+/** Each look reads variables, catalogs or one index row. None takes a lock. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
   const names = createNames(layout);
   return [
@@ -23,7 +23,6 @@ export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
 
 const isOn = (value: string): boolean => /^(?:ON|1)$/i.test(value);
 
-/** Variables, and which of their values are told. */
 const VARIABLES: Readonly<
   Record<string, { readonly isBad: (value: string) => boolean; readonly kind: SettingDiagnosis }>
 > = {
@@ -77,7 +76,7 @@ function judgeTable(row: Row, table: string): readonly Diagnosis[] {
   return found;
 }
 
-/** With the clock of UTC such columns are refused. */
+/** Such columns are refused with the UTC clock. */
 function zone({ layout, messages }: MysqlNames): DoctorLook {
   const columns = Object.values(layout.columns).filter((column) => column !== undefined);
   return {
@@ -96,7 +95,6 @@ function zone({ layout, messages }: MysqlNames): DoctorLook {
   };
 }
 
-/** What an integer type holds, by its name. */
 const LIMITS: Readonly<Record<string, bigint>> = {
   smallint: 32_767n,
   mediumint: 8_388_607n,
@@ -128,7 +126,7 @@ function ids(names: MysqlNames): DoctorLook {
   };
 }
 
-/** Row versions that nobody has removed yet. */
+/** Row versions not purged yet. */
 const LONG_HISTORY = 1_000_000;
 
 function history(): DoctorLook {

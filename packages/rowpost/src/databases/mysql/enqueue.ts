@@ -1,6 +1,6 @@
 /**
- * Writing messages in a user's transaction. These statements run on connections whose settings are
- * not ours: nothing depends on their time zone, and character set and sql_mode are checked.
+ * Writes messages in a user's transaction. Independent of the session's time zone; checks its
+ * character set and sql_mode.
  */
 import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
@@ -14,13 +14,12 @@ import { utcOfEpochMs, wallClockOnce } from "./clock.ts";
 import { errorMentions, errorNumber } from "./errors.ts";
 import { type MysqlNames, quoteName } from "./names.ts";
 
-/** A value of the INSERT: its column, its SQL, its parameters. */
 interface Field {
   readonly column: string;
   readonly sql: string;
   /**
-   * Puts them behind those of the values before: a list for each value cost a third of the whole
-   * call (100 messages, Node 20: 1.4 of 3.3 us each).
+   * Appends this value's parameters. One list per value cost a third of the call (100 messages,
+   * Node 20: 1.4 of 3.3 us each).
    */
   readonly bind?: (message: EncodedMessage, params: unknown[]) => void;
 }
@@ -34,7 +33,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
   const withoutKey = noUniqueKey(names.layout);
   const find = `SELECT ${column("messageType")} AS messagetype, ${column("messageKey")} AS messagekey FROM ${messages} AS m`;
   const same = `${column("messageType")} = ? AND ${column("messageKey")} = ?`;
-  /** Another database of the connection may have the table with other columns. */
+  /** The connection may use another database, where the table has other columns. */
   const strictOr = (fitsIn: string | undefined): string => {
     if (fitsIn === undefined) return STRICT;
     if (schema !== undefined) return "";
@@ -47,10 +46,9 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 
   return {
     /**
-     * Multi-row VALUES. The state of the first row stands in front of everything that a user gave
-     * and carries the check of the session (see checked). That costs about 16 us a statement on
-     * MariaDB 10.11 and 9 to 18 on MySQL, where a lone INSERT takes 65 and 104; a sub-query of two
-     * rows in its place made it 1.5 to 2 times as long.
+     * Multi-row VALUES. The first row's state precedes all user values and carries the session
+     * check (see `checked`): about 16 us a statement on MariaDB 10.11 and 9 to 18 on MySQL, where a
+     * lone INSERT takes 65 and 104. A sub-query of two rows was 1.5 to 2 times as slow.
      */
     insert(list, { asked, fitsIn, looksForKey } = UNASKED) {
       const chosen = list.some((message) => message.delayMs !== null || message.deliverAtMs !== null) ? delayed : plain;
@@ -67,11 +65,10 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
     },
 
     /**
-     * Locks the rows in share mode against removal: so it reads what is committed now, also in a
-     * REPEATABLE READ transaction that began before. One SELECT for each, so that each locks its
-     * own row: with OR, three rows of a small table were read as the whole index, every gap of it
-     * was locked, and nobody else could enqueue. 1,000 take 45 ms. An identity that is not there
-     * leaves the lock of a gap.
+     * Locks the rows in share mode, which reads committed data even in an older REPEATABLE READ
+     * transaction. One SELECT per identity locks its row only; OR read the whole index of a small
+     * table for three rows, locked every gap, and blocked all enqueues. 1,000 identities take 45
+     * ms. A missing identity leaves a gap lock.
      */
     findIdentities(list, { asked } = UNASKED) {
       const first = asked ? `${notEnded("TRUE")} AND ` : "";
@@ -85,14 +82,12 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
     },
 
     /**
-     * A consistent read: no lock. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on a
-     * duplicate holds up every other INSERT into the table until its transaction ends, so a
-     * duplicate that is to be ignored must not get as far as the INSERT. By a condition that is
-     * false before any row is looked at, it reads nothing where it would gain nothing or do harm:
-     * MariaDB, where a failed INSERT holds up its neighbours only, and a read view made here could
-     * fail later statements of the user (innodb_snapshot_isolation); SERIALIZABLE, where a plain
-     * read locks, gaps as well; READ COMMITTED, where nobody is held up. The other statements come
-     * after an INSERT; this one comes first, and so checks the session like it.
+     * A consistent read without locks. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on
+     * a duplicate blocks all other INSERTs until its transaction ends, so ignored duplicates must
+     * not reach it. Elsewhere a constant condition makes this read nothing: on MariaDB a failed
+     * INSERT blocks only its neighbors, and a read view could fail the user's later statements
+     * (innodb_snapshot_isolation); in SERIALIZABLE a plain read locks rows and gaps; in READ
+     * COMMITTED nothing is blocked. Runs before the INSERT, so it checks the session itself.
      */
     seeIdentities: (list, { asked } = UNASKED) => {
       const { where, params } = identities(list);
@@ -116,7 +111,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
     /** Locks rows that this transaction has inserted. */
     deleteIdentities(list, { asked } = UNASKED) {
       const { where, params } = identities(list);
-      // In an open transaction only: else it would be committed alone.
+      // Only in an open transaction; elsewhere the statement would commit by itself.
       const isOpen = `/*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ ${asked ? `${notEnded("TRUE")} AND ` : ""}`;
       return { name: "deleteIdentities", text: `DELETE m FROM ${messages} AS m WHERE ${isOpen}(${where})`, params };
     },
@@ -124,17 +119,15 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 }
 
 /**
- * With autocommit off every statement is in a transaction, although the variable says so only after
- * the first one. An executable comment of MariaDB: MySQL has no such variable, and there the
- * executor knows.
+ * With autocommit off every statement is in a transaction, but the variable shows it only after the
+ * first. An executable comment for MariaDB: MySQL lacks the variable, and there the executor knows.
  */
 export const IN_TRANSACTION = " /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */";
 
 /**
- * Behind a statement of the same call. ROW_COUNT() speaks of the statement before this one, whoever
- * sent it: 1 after the question, the rows of a change, -1 after a SELECT and an error, and 0 after
- * COMMIT, ROLLBACK, ROLLBACK TO and BEGIN. So none of these came between, and what was true is
- * true.
+ * For later statements of the same call. ROW_COUNT() describes the connection's previous statement:
+ * 1 after the check, the row count of a change, -1 after a SELECT or an error, 0 after COMMIT,
+ * ROLLBACK, ROLLBACK TO and BEGIN. A value other than 0 proves that the transaction goes on.
  */
 export const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN EXP(999)";
 
@@ -143,8 +136,8 @@ export function notEnded(value: string): string {
 }
 
 /**
- * Without these modes the server cuts a value that is too long, and replaces letters that the
- * column's character set lacks. EMPTY_STRING_IS_NULL is MariaDB's, and makes NULL of an empty body.
+ * Without these modes the server cuts long values and replaces letters that the character set
+ * lacks. EMPTY_STRING_IS_NULL (MariaDB) turns an empty body into NULL.
  */
 const strict = (or: string): string => `
     WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)${or}) THEN EXP(996)`;
@@ -152,9 +145,9 @@ export const STRICT: string = strict("");
 const EMPTY_AS_NULL = " /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */";
 
 /**
- * Without a unique key over type and key a duplicate is one more message, and no error says so. The
- * catalog shows the keys of a table to whoever may insert into it; a view has none, and is taken as
- * it is. Once for each process.
+ * Without a unique key over type and key, a duplicate becomes another message. The catalog shows a
+ * table's keys to every user with INSERT on it. A view has none and is accepted. Checked once per
+ * process.
  */
 function noUniqueKey({ columns, schema, table }: TableLayout): string {
   const keys = `FROM information_schema.STATISTICS AS k
@@ -166,12 +159,10 @@ function noUniqueKey({ columns, schema, table }: TableLayout): string {
 }
 
 /**
- * `value`, or an error where the session would store something else than it was given (rule:
- * exact-text); `more` cases may be added. The server looks at it before any value of the user's
- * comes into effect, whoever has set the session and whenever. EXP(994) and above are out of range,
- * and the statement changes nothing. The end of the transaction comes first: any other error sets
- * ROW_COUNT() to -1, and the statement that repeats this one in a lenient session would be in the
- * next transaction.
+ * `value`, or an error if the session would alter values (rule: exact-text); `more` adds cases.
+ * Evaluated before any user value takes effect. EXP(994) and above are out of range, so the
+ * statement changes nothing. The check for an ended transaction is first: any other error sets
+ * ROW_COUNT() to -1, and the retry in a lenient session would run in the next transaction.
  */
 export function checked(value: string, asked: boolean, more = ""): string {
   return `CASE${asked ? NOT_ENDED : ""} WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
@@ -179,19 +170,17 @@ export function checked(value: string, asked: boolean, more = ""): string {
 }
 
 /**
- * Is this what the server answers to the case with this number? Errno 1690 with the expression,
- * which tells it from a value of the user's that is out of range.
+ * Whether this case of the check failed: errno 1690 with the expression, unlike a user's
+ * out-of-range value.
  */
 function answersCase(error: unknown, number: 994 | 995 | 996 | 997 | 998 | 999): boolean {
   return errorNumber(error) === 1690 && errorMentions(error, `exp(${number})`);
 }
 
-/** The INSERT's own check found no transaction. */
 export function isOutsideTransaction(error: unknown): boolean {
   return answersCase(error, 999);
 }
 
-/** What is wrong with the session, or the table's keys, as the check found it. */
 export function unfitSession(error: unknown): RowpostError | undefined {
   if (answersCase(error, 994)) return new SchemaError(WITHOUT_KEY, { cause: error });
   if (answersCase(error, 998) || INCONVERTIBLE.has(errorNumber(error))) {
@@ -222,11 +211,11 @@ export function unfitSession(error: unknown): RowpostError | undefined {
 }
 
 /**
- * What the server may say before it comes to the check: no such conversion (3988, 3854, 1300), or
- * none between these (1267).
+ * Errors before the check is reached: no such conversion (3988, 3854, 1300), or none between these
+ * collations (1267).
  */
 const INCONVERTIBLE = new Set([3988, 3854, 1300, 1267]);
-/** A statement of ours that the server cannot read, or not as an INSERT, was broken by a value. */
+/** A value broke our statement. */
 const UNREADABLE = new Set([1064, 1136]);
 
 function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
@@ -240,7 +229,7 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   add("messageKey", "?", ({ key }, params) => params.push(key));
   add("topic", "?", ({ topic }, params) => params.push(topic));
   const isBinary = layout.bodyType === "binary";
-  // Every driver and ORM binds a text, and not every one a Buffer.
+  // Every driver and ORM binds text, but not every one binds a Buffer.
   if (isBinary)
     add("messageBody", "FROM_BASE64(?)", (message, params) => params.push(bytesOf(message).toString("base64")));
   else add("messageBody", "?", ({ body }, params) => params.push(body));
@@ -253,8 +242,7 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   add("gmtCreate", instant);
   add("gmtModified", instant);
   if (delayed) {
-    // Parameters: delay in milliseconds, else epoch milliseconds, else NULL twice. The later column
-    // repeats them, and so does a wall clock.
+    // Parameters: delay in milliseconds, else epoch milliseconds, else NULL twice.
     const utc = `COALESCE(UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND, ${utcOfEpochMs("?")})`;
     const isUtc = layout.clock === "utc";
     const at = notEarly(names, isUtc ? utc : wallClockOnce(utc, "@@global.time_zone"));
@@ -268,22 +256,22 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
 }
 
 /**
- * Now, on the clock of the table. The user's session may have any time zone: NOW() is not the
- * server's own time there.
+ * Current time on the clock of the table. NOW() would depend on the time zone of the user's
+ * session.
  */
 export function ownNow({ layout }: MysqlNames): string {
   return layout.clock === "utc" ? "UTC_TIMESTAMP(3)" : "CONVERT_TZ(UTC_TIMESTAMP(3), '+00:00', @@global.time_zone)";
 }
 
-/** Cuts the fraction off where the column has none: MySQL would round it up, into the future. */
+/** Cuts the fraction off if the column has none: MySQL would round it up, into the future. */
 export function ownSeconds(names: MysqlNames, instant: string): string {
   return names.layout.fractionDigits === 3 ? instant : `${instant} - INTERVAL MICROSECOND(${instant}) MICROSECOND`;
 }
 
-/** The next whole second where the column has no fraction: never early. */
+/** Next whole second if the column has no fraction, so never early. */
 function notEarly(names: MysqlNames, instant: string): string {
   if (names.layout.fractionDigits === 3) return instant;
-  // + 999,999 microseconds, then cut off by way of text: the expression stands only once, and its
-  // parameters too.
+  // Adds 999,999 microseconds and cuts the fraction off as text, so the expression occurs only
+  // once.
   return `DATE_FORMAT(${instant} + INTERVAL 999999 MICROSECOND, '%Y-%m-%d %H:%i:%s')`;
 }

@@ -21,7 +21,7 @@ test("the server's number is found wherever an ORM has put its error", () => {
     expect(errorMentions(wrapped, "P9")).toBe(false);
   }
   expect(isDuplicate(Object.assign(new Error("prisma"), { code: "P2002" }))).toBe(true);
-  // -111 and its like are the operating system's numbers.
+  // Numbers such as -111 come from the operating system.
   expect(errorNumber(Object.assign(new Error("refused"), { errno: -111, code: "ECONNREFUSED" }))).toBe(0);
 });
 

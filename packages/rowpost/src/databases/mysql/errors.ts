@@ -1,4 +1,4 @@
-/** MySQL's error numbers, found wherever a driver or an ORM has put the original error. */
+/** MySQL's error numbers, found wherever a driver or an ORM keeps the original error. */
 import {
   ConfigurationError,
   DatabaseConflictError,
@@ -11,14 +11,14 @@ import {
 import { tlsFailure } from "../sql/tls-failure.ts";
 
 /**
- * Where wrappers keep the error they wrap: `cause` (most), `parent`/`original` (Sequelize),
- * `driverError` (TypeORM), `meta`/`driverAdapterError` (Prisma).
+ * Where wrappers keep the original error: most in `cause`, Sequelize in `parent`/`original`,
+ * TypeORM in `driverError`, Prisma in `meta`/`driverAdapterError`.
  */
 const INNER = ["cause", "parent", "original", "driverError", "meta", "driverAdapterError"] as const;
 
 /**
- * The server's error number, 0 when there is none. By number and not by name: mysql2 shows some of
- * MariaDB's numbers under wrong names.
+ * The server's error number, or 0. By number, because mysql2 shows some of MariaDB's under wrong
+ * names.
  */
 export function errorNumber(error: unknown): number {
   let found = 0;
@@ -31,12 +31,10 @@ export function errorNumber(error: unknown): number {
   return found;
 }
 
-/** Does the message of an error, or of what it wraps, hold this text? */
 export function errorMentions(error: unknown, text: string): boolean {
   return visit(error, ({ message }) => typeof message === "string" && message.includes(text));
 }
 
-/** The text codes of an error and of what it wraps, such as ECONNRESET. */
 function errorCodes(error: unknown): readonly string[] {
   const codes: string[] = [];
   visit(error, ({ code }) => {
@@ -59,16 +57,14 @@ const DUPLICATE = new Set([1062, 1586, 1859]);
  * NOWAIT.
  */
 const CONFLICT = new Set([1213, 1205, 1020, 3572]);
-/** InnoDB has no memory for more locks, and rolls the whole transaction back. */
+/** InnoDB has no memory for more locks and rolls the whole transaction back. */
 const LOCK_TABLE_FULL = 1206;
-/**
- * The server has stopped a statement at its time limit: max_statement_time, max_execution_time.
- */
+/** The server stopped a statement at its time limit: max_statement_time, max_execution_time. */
 const STOPPED = new Set([1969, 3024]);
 /**
- * The server goes or has no room: shutdown, killed, idle too long, too many connections, read-only
- * after a fail-over, MySQL's offline mode (3032), network read and write errors. 1317 is not here:
- * KILL QUERY ends a statement and leaves the connection usable, but its statement had no effect.
+ * The server is going away or full: shutdown, killed, idle too long, too many connections,
+ * read-only after a fail-over, MySQL's offline mode (3032), network read and write errors. Without
+ * 1317: KILL QUERY ends a statement without effect, but the connection stays usable.
  */
 const AWAY = new Set([
   ...[1040, 1053, 1077, 1079, 1080, 1152, 1153, 1156, 1157, 1158, 1159, 1160, 1161, 1203, 1290, 1792, 1836, 1927],
@@ -104,7 +100,7 @@ function isConflict(error: unknown): boolean {
   return CONFLICT.has(errorNumber(error));
 }
 
-/** The connection, or the server behind it, is gone or will not work any more. */
+/** Whether the connection, or the server behind it, is gone or unusable. */
 export function isAway(error: unknown): boolean {
   if (AWAY.has(errorNumber(error))) return true;
   if (errorCodes(error).some((code) => AWAY_CODES.has(code))) return true;
@@ -112,44 +108,41 @@ export function isAway(error: unknown): boolean {
 }
 
 /**
- * Errors that end a whole transaction on the server (rule: ended-transaction): 1213 and 1020 roll
- * it back; a connection that is gone took it with it. 1205 rolls back its statement only, unless
- * innodb_rollback_on_timeout is on, which the client cannot see: then it is gone as well.
+ * Errors that end the whole transaction on the server (rule: ended-transaction): 1213, 1020, and a
+ * lost connection. 1205 rolls back only its statement unless innodb_rollback_on_timeout is on,
+ * which the client cannot see, so it counts too.
  */
 export function endsTransaction(error: unknown): boolean {
   return isConflict(error) || isAway(error) || errorNumber(error) === LOCK_TABLE_FULL;
 }
 
 /**
- * A value of one row: data truncated, cut or out of range, a wrong string for the
- * character set, NULL, a CHECK (MySQL, MariaDB), a foreign key, SIGNAL in a trigger.
+ * One row's value: data truncated, cut or out of range, a string invalid for the character set,
+ * NULL, a CHECK (MySQL, MariaDB), a foreign key, SIGNAL in a trigger.
  */
 const REFUSED = new Set([1048, 1216, 1217, 1264, 1265, 1366, 1406, 1451, 1452, 1644, 3819, 3854, 3988, 4025]);
-/** A number that was computed is out of range, such as the highest BIGINT + 1. */
+/** A computed number is out of range, such as the highest BIGINT + 1. */
 const OUT_OF_RANGE = 1690;
 
 /**
- * Is it one row that the table does not take? A SIGNAL may have a number of its own, but seldom a
- * SQLSTATE of another class than 45.
+ * Whether the table refuses this one row. A SIGNAL may have its own number, but nearly always a
+ * SQLSTATE of class 45.
  */
 export function isRowRefused(error: unknown): boolean {
   const number = errorNumber(error);
   if (REFUSED.has(number) || isDuplicate(error)) return true;
-  // Of EXP, it is what an INSERT says of a session that it does not fit (see `checked`).
+  // With EXP it is the session check of an INSERT (see `checked`).
   if (number === OUT_OF_RANGE) return !errorMentions(error, "exp(");
   return visit(error, ({ sqlState }) => typeof sqlState === "string" && sqlState.startsWith("45"));
 }
 
 /**
- * A letter that a column's character set lacks: in a value, or in what the column is compared with.
- * Not every one says which.
+ * A column's character set lacks a letter of a value or of a compared text. Not every error names
+ * the letter.
  */
 const LETTER_LACKING = new Set([1267, 1270, 1366, 3854, 3988]);
 
-/**
- * The letter, where it lacks one; "" where the server does not say which (3854 shows the whole
- * value).
- */
+/** The letter that the character set lacks; "" if not named (3854 shows the whole value). */
 export function lackedLetter(error: unknown): string | undefined {
   const number = errorNumber(error);
   if (!LETTER_LACKING.has(number)) return undefined;
@@ -160,24 +153,23 @@ export function lackedLetter(error: unknown): string | undefined {
     if (bytes !== undefined) [letter] = Buffer.from(bytes.replaceAll("\\x", ""), "hex").toString();
     return bytes !== undefined;
   });
-  // Without bytes it is about a number.
+  // Without bytes the error is about a number.
   return letter;
 }
 
-/** Denied: database, table, column, routine, a right of the whole server. */
+/** Denied: database, table, column, routine, a server-wide privilege. */
 const DENIED = new Set([1044, 1142, 1143, 1370, 1227]);
 /** No such table, no such column. */
 const ABSENT = new Set([1146, 1054]);
 
-/** The connection is in none. */
+/** The connection has no database selected. */
 const NO_DATABASE = 1046;
 
-/** Is a table not there? */
 export function isTableMissing(error: unknown): boolean {
   return errorNumber(error) === 1146;
 }
 
-/** What the tables or the rights on them lack, as an error of ours; undefined for anything else. */
+/** Our error for missing tables, columns or privileges; undefined for any other error. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {
   const number = errorNumber(error);
   const said = `${statement}: ${describeError(error)}`;
@@ -194,7 +186,7 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
   });
 }
 
-/** A driver's error as one of ours, where it means one; anything else as it is. */
+/** Translates a driver's error where we have one for it; returns any other unchanged. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
   const failure = tlsFailure(error, statement, { trust: "ssl-ca=PATH" });

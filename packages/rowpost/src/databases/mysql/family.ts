@@ -1,4 +1,3 @@
-/** MySQL and MariaDB on the common frame, over whichever driver. */
 import type { Executor, Transaction } from "../../transactions/executor.ts";
 import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
@@ -21,10 +20,7 @@ import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
 import { words } from "./words.ts";
 
-/**
- * The two functions of the transactions folder that know users' handles; only the entry files
- * import that folder.
- */
+/** Functions of the transactions folder, which only the entry files import. */
 interface Transactions {
   toExecutor(handle: unknown, dialect: "mysql"): Executor;
   runTransaction<T>(

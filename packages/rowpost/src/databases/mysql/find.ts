@@ -1,12 +1,12 @@
-/** Pages of messages that a filter means. Nothing here locks. */
+/** Pages of messages that match a filter. No statement here locks. */
 import { joined, part, plain, type Sql, textOf } from "../sql/cold.ts";
 import type { TableWords } from "../sql/cold-table.ts";
 import { whereOf } from "../sql/insight/find.ts";
 import type { FindRequest } from "../sql/insight/requests.ts";
 
 /**
- * Told which way to go: the optimizer does not know how rare a state or a reason is. By names or
- * keys, it would walk the table in the order of ids, to have a page soon.
+ * Index hints: the optimizer does not know how rare a state or reason is, and for names or keys
+ * would walk the table in id order.
  */
 const HINTS: Readonly<Record<FindRequest["along"], string>> = {
   ids: " FORCE INDEX (PRIMARY)",
@@ -15,10 +15,7 @@ const HINTS: Readonly<Record<FindRequest["along"], string>> = {
   keys: " IGNORE INDEX (PRIMARY)",
 };
 
-/**
- * The ids first: an index that has the state and the id is then all that is read of the rows that
- * do not come on the page.
- */
+/** Finds the ids first, so that rows off the page are read only in an index with state and id. */
 export const page: TableWords["page"] = (table, { along, archived, limit, match, newestFirst }, where) => {
   const { column, has, name, of, state } = table;
   const states = match.states?.map(state);

@@ -1,6 +1,3 @@
-/**
- * The small work on messages: the sweep of `sending` rows, timers, suspension, archive and gauges.
- */
 import type { TransitionName } from "../../message/states.ts";
 import { allowedFrom, MESSAGE_STATES } from "../../message/states.ts";
 import type { RowToken, TimedDecision } from "../../relay/store.ts";
@@ -14,8 +11,7 @@ import type { MysqlNames } from "./names.ts";
 import { oldTransactions } from "./old-transactions.ts";
 
 /**
- * `sent` rows that wait for a confirmation without a deadline stand outside (state, NULL), the
- * range that the archive reads.
+ * `sent` rows without a confirmation deadline stay out of (state, NULL), which the archive reads.
  */
 const NO_DEADLINE = "TIMESTAMP'9999-12-31 00:00:00'";
 
@@ -35,8 +31,8 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     applyTimed: (request) => applyTimed(names, request),
 
     /**
-     * NOT IN of constants is read as the ranges between them: an unknown state is found without
-     * looking at the known ones. The other is a range of the primary key, empty in a healthy table.
+     * NOT IN with constants reads the ranges between them, so known states are not read. The other
+     * part is a range of the primary key that is empty in a healthy table.
      */
     listStrays: (limit) => ({
       name: "listStrays",
@@ -49,10 +45,7 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
       params: [],
     }),
 
-    /**
-     * SKIP LOCKED, because an UPDATE over a condition waits for every
-     * row it meets that a user has inserted and not committed yet, whatever its state.
-     */
+    /** SKIP LOCKED, because a conditional UPDATE waits for every uncommitted row of a user. */
     failUnknownStates: (ids) => ({
       name: "failUnknownStates",
       text: failStrays(
@@ -71,11 +64,10 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     }),
 
     /**
-     * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart; of
-     * failed ones their slow retry does. Only
-     * rows that wait longer than the whole ramp, so that a second call goes on where the first
-     * ended. Rows whose own delay is still ahead stay (rule: delay-is-not-retry); without
-     * deliver_at a row that never failed is taken for delayed. Rows that are set behind stay.
+     * Moves waiting rows of the topic forward, in id order, `stepMs` apart; for failed rows their
+     * slow retry. Only rows that wait longer than the whole ramp, so a second call continues where
+     * the first ended. Delayed rows stay (rule: delay-is-not-retry; without deliver_at those that
+     * never failed), and so do rows set behind.
      */
     resetBackoff({ topic, limit, stepMs, rows, skip, done }) {
       const delayed = names.has("deliverAt")
@@ -98,9 +90,8 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
 }
 
 /**
- * For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
- * because they are not due. If we die right after it: those rows are due, and the others are found
- * by nobody until their time comes.
+ * For a clock that was set back. Locks free rows in id order; no relay works on them, because they
+ * are not due. If we die right after it, those rows are due, and the rest wait for their time.
  */
 function clockStatements(names: MysqlNames): Pick<HousekeepingStatements, "shortenWaits" | "readClock"> {
   const { column, messages, state } = names;
@@ -138,8 +129,8 @@ function unreached({ column, state }: MysqlNames): string {
 }
 
 /**
- * Locks what nobody holds of the rows of a condition, and fails them. If we die right after it: a
- * person sees why.
+ * Locks the free rows that match and fails them. If we die right after it, the reason is on the
+ * row.
  */
 function failStrays(names: MysqlNames, where: string, reason: string, ids: readonly string[]): string {
   const { column, state } = names;
@@ -151,7 +142,6 @@ function failStrays(names: MysqlNames, where: string, reason: string, ids: reado
     ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`;
 }
 
-/** Reads, each bounded. */
 function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
   const { column, messages, state } = names;
   const token = `${names.shardOf} AS shard, ${names.tokenColumns}`;
@@ -167,7 +157,7 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
       };
     },
 
-    /** A range of (state, next_retry_at) for each state; each reads at most LIMIT rows. */
+    /** One range of (state, next_retry_at) per state, each limited to LIMIT rows. */
     listTimed: (limit) => ({
       name: "listTimed",
       text: (["sent", "failed", "suspended"] as const)
@@ -187,9 +177,8 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
     }),
 
     /**
-     * Unfinished rows only, and a bounded number of each state: more is "many", and a gauge must
-     * not cost what a drain costs. Of the failed ones the newest, walked from the end of the index:
-     * behind 10,000 old ones those of another topic would not be seen.
+     * Unfinished rows only, at most `limit` per state, so a gauge never costs as much as a drain.
+     * Newest failed rows first: behind 10,000 old ones, those of another topic would be missed.
      */
     gauges: (limit, failedLimit = limit) => ({
       name: "gauges",
@@ -214,12 +203,11 @@ ${[
 }
 
 /**
- * Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock those of
- * the message rows that nobody holds, before the join begins (LIMIT keeps the optimizer from
- * merging it into the join, which would wait): one that a user holds keeps no other waiting, and is
- * met again. The lease rows are locked in share mode as by the claim. Nobody but us may claim the
- * rows; a person's change since the scan shows in the token. If we die right after it, each row is
- * either as it was or as decided.
+ * Changes to rows that a relay scanned or claimed; fenced, token compared. They lock the free
+ * message rows before the join (LIMIT prevents a merge into the join, which would block); rows that
+ * a user holds are met again. Lease rows are locked in share mode. No other relay may claim the
+ * rows, and a person's change shows in the token. If we die right after it, each row is either as
+ * it was or as decided.
  */
 function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> {
   const { column, state } = names;
@@ -229,10 +217,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
     LIMIT ${whole(list.length)} FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
   return {
-    /**
-     * Fenced like the claim: a relay that has lost the shard returns nothing, its successor has
-     * done so already.
-     */
+    /** Fenced like the claim: after a takeover the successor has returned the rows already. */
     recoverRows: ({ fence, rows: list }) => ({
       name: "recoverRows",
       text: `${rows(list)}
@@ -259,10 +244,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
       params: [names.fencedRows(fence, list), names.leaseKey, fence.owner, failReason],
     }),
 
-    /**
-     * No transition: the row stays pending and is looked at later. Its time is never set before
-     * deliver_at.
-     */
+    /** Not a transition: the row stays pending until later, never before deliver_at. */
     park: ({ fence, rows: list, parkMs }) => ({
       name: "park",
       text: `${rows(list)}
@@ -274,13 +256,11 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
 }
 
 /**
- * What each decision writes. From-states come from the table of transitions. Locks the rows in id
- * order; a person or a consumer who changed one since it was listed has moved its token, and wins.
- * If we die right after it, every row is either as decided or still due.
+ * Locks the rows in id order. A person or consumer who changed a row since it was listed has moved
+ * its token, and wins. If we die right after it, every row is either as decided or still due.
  *
- * `skipLocked`: locks what nobody holds before the join begins, and changes that. A row that a user
- * holds is still due and comes again. LIMIT keeps the optimizer from merging it into the join,
- * which would wait.
+ * `skipLocked` locks and changes free rows only; the others are still due and come again. LIMIT
+ * keeps the optimizer from merging the read into the join, which would block.
  */
 function applyTimed(
   names: MysqlNames,
@@ -289,8 +269,8 @@ function applyTimed(
   const { column, state } = names;
   const later = `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`;
   const reason = `${column("failReason")} = COALESCE(j.fail_reason, ${column("failReason")})`;
-  // The claim that sent it has counted: without this it would look like a recovery when a slow
-  // retry sends it again (rule: crash-counting).
+  // The claim has counted. Otherwise a slow retry would look like a recovery (rule:
+  // crash-counting).
   const counted = `${column("retryCount")} = COALESCE(${column("retryCount")}, 0) + 1`;
   const changes: Record<TimedDecision["transition"], string> = {
     slowRetry: `${column("nextRetryAt")} = ${names.atOnce}, ${column("state")} = ${state("pending")}`,

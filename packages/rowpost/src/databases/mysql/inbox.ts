@@ -1,6 +1,6 @@
 /**
- * The inbox: what a consumer has handled. These statements run on connections whose settings are
- * not ours: nothing depends on their time zone, and character set and sql_mode are checked.
+ * The inbox: messages that a consumer has handled. Independent of the session's time zone; checks
+ * its character set and sql_mode.
  */
 import type { HandlingRow } from "../../inbox/store.ts";
 import type { InboxDialect, InboxStatements } from "../sql/inbox-statements.ts";
@@ -11,7 +11,7 @@ import { errorNumber, translateError } from "./errors.ts";
 import { BYTES_COLLATION, createNames, quoteName } from "./names.ts";
 import { schemaStatements } from "./schema.ts";
 
-/** innodb_lock_wait_timeout is over; NOWAIT. */
+/** innodb_lock_wait_timeout exceeded; NOWAIT. */
 const WAIT_OVER = new Set([1205, 3572]);
 /** SAVEPOINT does not exist. */
 const NO_SAVEPOINT = 1305;
@@ -27,12 +27,11 @@ function createStatements(layout: TableLayout): InboxStatements {
   const table = `${layout.schema === undefined ? "" : `${quoteName(layout.schema)}.`}${quoteName(layout.table)}`;
   return {
     /**
-     * Locks the new row until the transaction ends: who inserts the same identity waits here, for
-     * innodb_lock_wait_timeout at most, and then fails on it or, after a rollback, inserts. The
-     * identity is the primary key, because there a duplicate locks its own row only, shared; on a
-     * secondary key the gap before it would be locked too, and other messages would wait. No
-     * IGNORE: it would cut a key that is too long, and take it for another one's. If we die right
-     * after it, the row is not there.
+     * Locks the new row until the transaction ends. Another insert of the identity waits, at most
+     * innodb_lock_wait_timeout, then fails as a duplicate or, after a rollback, succeeds. The
+     * identity is the primary key, where a duplicate share-locks only its own row; a secondary key
+     * would also lock the gap and block other messages. No IGNORE: it would cut a long key. If we
+     * die right after it, the row does not exist.
      */
     record: ({ consumer, type, key, topic, messageId, attempt, handledBy }, { asked }) => ({
       name: "recordHandling",
@@ -42,8 +41,8 @@ function createStatements(layout: TableLayout): InboxStatements {
     }),
 
     /**
-     * Locks the row in share mode, which the INSERT that failed on it has done before: so it reads
-     * what is committed now, also in a REPEATABLE READ transaction that began before.
+     * Locks the row in share mode, as the failed INSERT did, so it reads committed data even in an
+     * older REPEATABLE READ transaction.
      */
     readHandling: ({ consumer, type, key }: HandlingRow, { asked }) => ({
       name: "readHandling",
@@ -54,9 +53,9 @@ function createStatements(layout: TableLayout): InboxStatements {
     }),
 
     /**
-     * Locks the rows that it deletes, the oldest first, which nobody inserts again: they are older
-     * than any retry. Two that do this at once wait for each other, row by row in the same order.
-     * If we die right after it, they are gone, or all there.
+     * Locks and deletes the oldest rows. They are older than any retry, so they are not inserted
+     * again. Parallel calls wait for each other in the same order. If we die right after it, either
+     * all of them are gone or none.
      */
     forgetHandlings: ({ olderThanMs, limit }) => ({
       name: "forgetHandlings",
@@ -64,9 +63,8 @@ function createStatements(layout: TableLayout): InboxStatements {
       params: [],
     }),
 
-    // By the index on the time, which holds the primary key as well: only the rows of the page are
-    // read. IF and IS TRUE keep the place of the last page and the consumer out of the range: with
-    // them MariaDB would sort.
+    // Uses the index on the time, which includes the primary key, so it reads only the page. IF and
+    // IS TRUE keep position and consumer out of the range: with them MariaDB would sort.
     readHandlings({ after, consumer, fromMs, limit, toMs }) {
       const place = utcOfEpochMs(whole(after === undefined ? fromMs : Date.parse(after.handledAt)));
       const behind =

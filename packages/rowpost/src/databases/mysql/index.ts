@@ -8,15 +8,14 @@ import { createMysql2Driver } from "./mysql2-driver.ts";
 export type { ConnectionOptions } from "./connection-options.ts";
 
 /**
- * Where the database is: the user's own mysql2 pool, a URL, or connection options. A pool is used
- * for `outbox.transaction` only; the relay opens connections of its own with the pool's address and
- * credentials, and none of them ever goes back into the pool.
+ * The user's own mysql2 pool, a URL, or connection options. A pool serves `outbox.transaction`
+ * only; the relay opens its own connections with the pool's address and credentials.
  */
 export type MysqlOptions = { readonly pool: unknown } | { readonly url: string } | ConnectionOptions;
 
 /**
- * A {@link Database} on mysql2 (`npm install mysql2`). Connects to nothing yet. Throws
- * `ConfigurationError` for something that is no pool, or a URL that cannot be read.
+ * A {@link Database} on mysql2 (`npm install mysql2`). Does not connect yet. Throws
+ * `ConfigurationError` for an invalid pool or URL.
  */
 export function mysql(options: MysqlOptions): Database {
   const driver = createMysql2Driver(sourceOf("mysql()", options));

@@ -1,21 +1,15 @@
-/**
- * Leases, the registry of instances and the suspension rules: small tables, UTC, at most 16 rows a
- * statement.
- */
+/** Leases, registry and suspension rules: small tables in UTC, at most 16 rows per statement. */
 import type { HeldShard } from "../../relay/store.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
 import { COMPANION_NOW as NOW, whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 
-/**
- * After this much silence an instance is forgotten: long enough for a person to see in `status`
- * that it was there.
- */
+/** Silence after which an instance is forgotten; until then `status` shows it. */
 const FORGET_AFTER_HOURS = 24;
 
 /**
- * A LIMIT, because without one the optimizer merges the sub-query into the UPDATE, which then
- * waits. More than any window holds.
+ * Without a LIMIT the optimizer merges the sub-query into the UPDATE, which then blocks. The value
+ * exceeds any window.
  */
 const MOST_RECOVERED = 1_000_000;
 
@@ -40,10 +34,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
     ...registryStatements(names),
     ...takeoverStatements(names),
 
-    /**
-     * INSERT … SELECT of what is missing; two that run at once meet at the primary key, and ON
-     * DUPLICATE KEY keeps what is there.
-     */
+    /** Parallel calls meet at the primary key, and ON DUPLICATE KEY keeps the existing row. */
     ensureShards: () => ({
       name: "ensureShards",
       text: `INSERT INTO ${shards} (table_name, shard)
@@ -53,10 +44,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
       params: [leaseKey, leaseKey],
     }),
 
-    /**
-     * Locks the lease rows that it writes; a takeover of one of them comes before it or after it,
-     * and changes the epoch.
-     */
+    /** Locks the lease rows it writes. A takeover changes the epoch. */
     renew: ({ owner, leaseMs, held: rows }) => ({
       name: "renew",
       text: `UPDATE ${held}
@@ -72,7 +60,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
       params: [leaseKey],
     }),
 
-    /** Another relay may take the shard right after it; the epoch grows when one does. */
+    /** Another relay may take the shard right after it, which raises the epoch. */
     release: ({ owner, shards: rows }) => ({
       name: "release",
       text: `UPDATE ${held}
@@ -85,8 +73,8 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
 }
 
 /**
- * Which relays run, and what they must not send. Each statement that writes locks the rows of the
- * registry that it writes, one or those of the dead, until its own end; no other statement does.
+ * Running relays and suspension rules. Each writing statement locks the registry rows it writes
+ * (its own or dead instances') until it ends; no other statement writes them.
  */
 function registryStatements(names: MysqlNames): Pick<LeaseStatements, Registry> {
   const { leaseKey, isLeaseKey, relays, shards, suspensions, tableKey } = names;
@@ -131,8 +119,8 @@ function registryStatements(names: MysqlNames): Pick<LeaseStatements, Registry> 
       params: [],
     }),
 
-    // Both bounds: after the server's clock was set back, a dead instance would else stay alive
-    // until the clock has caught up (rule: hand-over).
+    // Both bounds: after the clock was set back, a dead instance would otherwise count as alive
+    // until the clock catches up (rule: hand-over).
     readInstances: (instanceTimeoutMs) => ({
       name: "readInstances",
       text: `SELECT owner, label, seen_at BETWEEN ${NOW} - INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND
@@ -155,9 +143,9 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
   const inShards = (list: readonly number[]): string => (list.length === 0 ? "-1" : list.map(whole).join(", "));
   return {
     /**
-     * Exactly as observed, or not at all: two takers of one free shard write the same row, and the
-     * second finds another epoch. It waits for every fenced statement of the old owner, which hold
-     * the lease row in share mode; those that come later find the new epoch.
+     * Takes the shards exactly as observed or not at all: the second of two takers finds another
+     * epoch. Waits for the old owner's fenced statements, which share-lock the lease row; later
+     * ones find the new epoch.
      */
     take: ({ owner, leaseMs, observed }) => ({
       name: "take",
@@ -182,12 +170,10 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
     }),
 
     /**
-     * Second statement of a takeover: it begins after the lease rows are ours, so it sees every
-     * claim that committed before (as one statement with the first it would miss them, rule:
-     * takeover-fence). A range of the index on state; the rows in `sending` are those in flight,
-     * hundreds at most. SKIP LOCKED: a plain UPDATE may walk the table and then waits for every row
-     * that a user has inserted and not committed yet. A row in `sending` that somebody holds is
-     * left for the sweep of rule: watched-sending.
+     * Second statement of a takeover, so it sees every claim committed before the lease rows became
+     * ours (rule: takeover-fence). Reads a range of the state index with the rows in flight,
+     * hundreds at most. SKIP LOCKED, because a plain UPDATE may walk the table and wait for users'
+     * uncommitted rows; a locked `sending` row is left to the sweep (rule: watched-sending).
      */
     recoverShards: (list) => ({
       name: "recoverShards",
@@ -200,11 +186,10 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
     }),
 
     /**
-     * Locks the listed rows that nobody else holds; the lease rows, with the lists, are this
-     * transaction's already. A row that a user holds is passed over, and this one delivery of it
-     * stays uncounted: the list cannot keep it, because our first batch replaces the list (rule:
+     * Locks the free listed rows; the lease rows are this transaction's already. Skips a row that a
+     * user holds, without counting this delivery, because our first batch replaces the list (rule:
      * listed-in-flight). That is safe: a late settle of the old owner fails at the epoch, and the
-     * limit on crashes (rule: crash-counting) is reached one crash later.
+     * crash limit (rule: crash-counting) is reached one crash later.
      */
     recoverListed: (list) => ({
       name: "recoverListed",
@@ -219,7 +204,7 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
       params: [leaseKey],
     }),
 
-    /** Of a takeover, whose transaction has these lease rows locked. */
+    /** Part of a takeover, whose transaction has locked these lease rows. */
     clearListed: (list) => ({
       name: "clearListed",
       text: `UPDATE ${shards} SET in_flight = NULL WHERE table_name = ? AND shard IN (${inShards(list)})`,
@@ -228,7 +213,7 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
   };
 }
 
-/** Whoever locks several lease rows locks them in this order. */
+/** The order in which every statement locks several lease rows. */
 function inShardOrder<Shard extends { readonly shard: number }>(list: readonly Shard[]): Shard[] {
   return [...list].sort((left, right) => left.shard - right.shard);
 }

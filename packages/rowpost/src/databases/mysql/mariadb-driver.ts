@@ -1,6 +1,5 @@
 /**
- * The mariadb driver as a {@link Driver}. Declared by the few methods that are called; none of its
- * types stands in a signature.
+ * The mariadb driver as a {@link Driver}. Structural types keep the driver's own out of signatures.
  */
 
 import { connect as connectSocket, type Socket } from "node:net";
@@ -31,8 +30,8 @@ interface Mariadb {
 }
 
 /**
- * What the statements expect, given with each query because a connection of the user's pool may be
- * set otherwise. BIGINT comes as bigint.
+ * Formats that the statements expect, sent with each query because a user's pool may differ. BIGINT
+ * comes as bigint.
  */
 const QUERY_OPTIONS = {
   rowsAsArray: false,
@@ -50,9 +49,9 @@ const OWN_POOL = 10;
 const CONNECTION_OPTIONS = { charset: "utf8mb4", foundRows: true, multipleStatements: false };
 
 /**
- * A driver for the mariadb package. A user's pool does not show its address: each session takes a
- * connection of it for as long as it lives, and destroys it at the end, so that nobody else gets
- * one with our settings. The pool has to have room for them, and for one more of the application's.
+ * Driver for the mariadb package. A user's pool hides its address, so each session borrows one of
+ * its connections and destroys it at the end, so that our settings do not leak. The pool must have
+ * room for the sessions and one more connection.
  */
 export function createMariadbDriver(source: Source): Driver {
   const userPool = "pool" in source ? checkPool(source.pool) : undefined;
@@ -71,7 +70,7 @@ export function createMariadbDriver(source: Source): Driver {
       socket = connectSocket({ host: address?.host ?? "localhost", port: address?.port ?? 3306, noDelay: true });
       return socket;
     };
-    // The driver keeps its socket to itself, but takes one that it is given.
+    // The driver hides its socket, but accepts one from us.
     const connectAttributes = { program_name: `rowpost ${name}` };
     const ours = { ...CONNECTION_OPTIONS, connectAttributes };
     const options = { ...address, ...ours, ...(address?.socketPath === undefined ? { stream } : {}) };
@@ -83,14 +82,14 @@ export function createMariadbDriver(source: Source): Driver {
     label: addressLabel(address, "mariadb"),
     ownsPool: userPool === undefined,
     connect: open,
-    // A user's does not show its limit: as many as it has now, without those of the sessions.
+    // A user's pool hides its limit: its current connections without those of the sessions.
     poolSize: async () =>
       userPool === undefined
         ? OWN_POOL
         : userPool.totalConnections() - Math.max(lent.get(userPool)?.size ?? 0, QUEUE_SESSIONS),
     async pool() {
       if (userPool !== undefined) return userPool;
-      // A server may be set to ignore the charset of the handshake.
+      // A server may be configured to ignore the charset of the handshake.
       const options = { ...address, connectionLimit: OWN_POOL, charset: "utf8mb4", initSql: "SET NAMES utf8mb4" };
       ownPool ??= loadMariadb().then((driver) => driver.createPool(options));
       return await ownPool;
@@ -103,17 +102,16 @@ export function createMariadbDriver(source: Source): Driver {
   };
 }
 
-/** Connections of a user's pool that sessions have. */
 const lent = new WeakMap<MariadbPool, Set<MariadbConnection>>();
-/** The pool's code for no connection within its `acquireTimeout`. */
+/** The pool's code for no free connection within its `acquireTimeout`. */
 const NONE_FREE = 45028;
 
-/** Of a relay; one more of the application's is to be left. */
+/** Sessions of a relay; one more connection must remain for the application. */
 const SESSIONS = 4;
-/** Of a queue with one consumer, some of which are opened soon after its start. */
+/** Sessions of a queue with one consumer, some of which open soon after the start. */
 const QUEUE_SESSIONS = 8;
 
-/** Throws `ConfigurationError` for a pool that would have none left for the application. */
+/** Throws `ConfigurationError` if the pool would have no connection left for the application. */
 async function lend(pool: MariadbPool, purpose: string): Promise<MariadbConnection> {
   const ours = lent.get(pool) ?? new Set();
   lent.set(pool, ours);
@@ -125,15 +123,15 @@ async function lend(pool: MariadbPool, purpose: string): Promise<MariadbConnecti
     destroy();
   };
   connection.on("end", () => ours.delete(connection));
-  // With its first session a relay asks for all: one that started would publish, and find none to
-  // write the outcome with.
+  // A relay asks for all connections with its first session; otherwise it could publish without a
+  // connection for the outcome.
   const wanted = Math.max(ours.size, purpose === "lease" ? SESSIONS : 0) + 1;
   if (pool.totalConnections() >= wanted) return connection;
   const others = await Promise.allSettled(Array.from({ length: wanted - ours.size }, () => pool.getConnection()));
   for (const other of others) if (other.status === "fulfilled") await other.value.release();
   const failure = others.find((each) => each.status === "rejected");
   const found = pool.totalConnections();
-  // As many as that, and the application is busy with them: it gives them back.
+  // The pool is large enough, but the application uses it and will give connections back.
   if (failure === undefined || found >= wanted) return connection;
   connection.destroy();
   if ((failure.reason as { errno?: unknown }).errno !== NONE_FREE) throw failure.reason;
@@ -143,13 +141,9 @@ async function lend(pool: MariadbPool, purpose: string): Promise<MariadbConnecti
   );
 }
 
-/**
- * Without `end`: from the user's pool, where end() would give it back, with our settings and locks
- * on it.
- */
+/** Without `end`: from the user's pool, where end() would return it with our settings and locks. */
 function wrap(connection: MariadbConnection, cut: () => void, end?: () => Promise<void>): DriverConnection {
-  // A connection that is cut, or lost, while no statement runs throws where nobody listens: the
-  // process would end.
+  // Without a listener, losing an idle connection would end the process.
   connection.on("error", () => undefined);
   return createConnection({
     async query(text, params) {
@@ -178,7 +172,7 @@ function toQueryResult(result: unknown): QueryResult {
 }
 
 /**
- * mariadb's promise pool. Its callback pool, and mysql2's, have getConnection too, but with a
+ * Accepts mariadb's promise pool. Its callback pool and mysql2's have getConnection too, but with a
  * callback.
  */
 function checkPool(pool: unknown): MariadbPool {

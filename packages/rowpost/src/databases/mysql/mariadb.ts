@@ -1,5 +1,5 @@
 /**
- * `rowpost/mariadb`: MariaDB, and MySQL 8 and 9, through the mariadb package: 20 to 50 % less
+ * `rowpost/mariadb`: MariaDB, and MySQL 8 and 9, through the mariadb package. Uses 20 to 50 % less
  * client CPU than mysql2.
  */
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
@@ -11,10 +11,9 @@ import { createMariadbDriver } from "./mariadb-driver.ts";
 export type { ConnectionOptions } from "./connection-options.ts";
 
 /**
- * Where the database is: the user's own pool of the mariadb package, a URL, or connection options.
- * A relay on a pool keeps four of its connections for itself, and five when it appends to the
- * queue; a pool without room for them and one more is refused. MySQL with caching_sha2_password and
- * no TLS needs `allowPublicKeyRetrieval: true` among the options.
+ * The user's own pool of the mariadb package, a URL, or connection options. A relay on a pool keeps
+ * four of its connections, five when it appends to the queue; a pool without room for one more is
+ * refused. MySQL with caching_sha2_password and no TLS needs `allowPublicKeyRetrieval: true`.
  */
 export type MariadbOptions =
   | { readonly pool: unknown }
@@ -22,8 +21,8 @@ export type MariadbOptions =
   | (ConnectionOptions & { readonly allowPublicKeyRetrieval?: boolean });
 
 /**
- * A {@link Database} on the mariadb package (`npm install mariadb`). Connects to nothing yet.
- * Throws `ConfigurationError` for something that is no pool, or a URL that cannot be read.
+ * A {@link Database} on the mariadb package (`npm install mariadb`). Does not connect yet. Throws
+ * `ConfigurationError` for an invalid pool or URL.
  */
 export function mariadb(options: MariadbOptions): Database {
   const driver = createMariadbDriver(sourceOf("mariadb()", options, { allowPublicKeyRetrieval: "boolean" }));

@@ -1,15 +1,12 @@
-/** The message table of the default layout. */
 import type { TableLayout } from "../sql/layout.ts";
 import { IDENTITY, type MysqlNames, OPEN_KEY_INDEX, quoteName, TABLE_OPTIONS, UNFINISHED } from "./names.ts";
 
 /**
- * Bytes that a settle gives back to the row: message_id (32 characters from RocketMQ), sent_at and
- * last_retry_at (7 bytes each) are NULL until then, and a row that grows has to move within, or out
- * of, its page.
+ * Bytes for message_id (32 characters from RocketMQ), sent_at and last_retry_at (7 bytes each),
+ * which are NULL until the settle. A row that grows has to move.
  */
 const SETTLE_PAD = 64;
 
-/** Columns of the default table; the archive has the same. */
 export function defaultColumns(): readonly string[] {
   return [
     `message_type VARCHAR(64) ${IDENTITY} NOT NULL COMMENT 'what happened, such as order.created'`,
@@ -50,25 +47,24 @@ export function defaultTable(names: MysqlNames): string {
 ) ${TABLE_OPTIONS} COMMENT='local message table (transactional outbox)'`;
 }
 
-/** The topic of waiting rows, and the order in which they are read. */
+/** Topic of waiting rows, and the order in which they are read. */
 export function topicColumns({ columns }: TableLayout): readonly string[] {
   const { nextRetryAt, state, topic, waitingTopic } = columns;
   return waitingTopic === undefined ? [state, topic, nextRetryAt] : [waitingTopic, nextRetryAt];
 }
 
 /**
- * Indexes that hold something of unfinished rows alone, which the engine has no other word for:
- * over a generated column that is NULL in all others. The columns are STORED: MariaDB up to
- * 10.11.13 can corrupt an index on a virtual one when its purge meets an update (MDEV-38140). An
- * insert writes the topic twice; the claim takes it out of the row again, which leaves room for the
- * receipt.
+ * Indexes over unfinished rows only, on generated columns that are NULL in other rows. STORED,
+ * because MariaDB up to 10.11.13 can corrupt an index on a virtual column when purge meets an
+ * update (MDEV-38140). The claim removes the topic's copy from the row again, which leaves room for
+ * the receipt.
  *
- * Cost of a claim and a settle of 500 rows without ordering keys (MariaDB 10.11, ms, lower
- * quartile, batch by batch beside each other): with (ordering_key, state) and (topic) 6.7 + 9.9;
- * with (state, topic, next_retry_at) for (topic) 7.8 + 11.5; with (waiting_topic, next_retry_at)
- * 7.6 + 10.3; with that and (open_key) for (ordering_key, state), which was written twice for each
- * message, 6.6 + 9.9. A drain, server CPU for 1,000 messages, medians: 56 ms before, 52 with these
- * two indexes; with (state, topic, next_retry_at) 67 where it was 58 without.
+ * Claim and settle of 500 rows without ordering keys (MariaDB 10.11, ms, lower quartile, batches
+ * side by side): with (ordering_key, state) and (topic) 6.7 + 9.9; with (state, topic,
+ * next_retry_at) for (topic) 7.8 + 11.5; with (waiting_topic, next_retry_at) 7.6 + 10.3; with that
+ * and (open_key) for (ordering_key, state), written twice per message, 6.6 + 9.9. Drain, server CPU
+ * per 1,000 messages, medians: 56 ms before, 52 with these two indexes; with (state, topic,
+ * next_retry_at) 67, against 58 without.
  */
 export function openRows({ messages, state, states }: MysqlNames): readonly string[] {
   const generated = (name: string, length: number, value: string, about: string): string =>
@@ -85,10 +81,9 @@ export function openRows({ messages, state, states }: MysqlNames): readonly stri
 }
 
 /**
- * A version that a row of another life had is unlikely: after a fail-over that lost commits, a new
- * message can get the id of a lost one, and an outcome of the lost one that comes late must not fit
- * (rule: one-server). The microsecond is one that statement-based replication repeats, which a
- * random number is not. Changes no row.
+ * Start value that a lost row is unlikely to have had: after a fail-over that lost commits, ids
+ * recur, and a late outcome of a lost message must not match (rule: one-server). Statement-based
+ * replication repeats the microsecond, but not a random number. Changes no row.
  */
 export function versionStart(names: MysqlNames): readonly string[] {
   return names.layout.name === "default" ? [startVersions(names)] : [];

@@ -1,7 +1,4 @@
-/**
- * mysql2 as a {@link Driver}. The driver is declared by the few methods that are called; none of
- * its types stands in a signature.
- */
+/** mysql2 as a {@link Driver}. Structural types keep the driver's own out of signatures. */
 
 import { closeQuietly, POOL_CLOSE_MS } from "../../runtime/deadline.ts";
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
@@ -32,7 +29,7 @@ interface Mysql2Pool {
   on(event: "connection", listener: (connection: PooledConnection) => void): unknown;
   readonly config?: {
     readonly connectionConfig?: Readonly<Record<string, unknown>>;
-    /** 0: none. */
+    /** 0: no limit. */
     readonly connectionLimit?: number;
   };
 }
@@ -42,9 +39,7 @@ interface Mysql2 {
   createPool(options: object): Mysql2Pool;
 }
 
-/**
- * Settings of a user's pool that say where the server is and who we are; everything else is ours.
- */
+/** Settings taken from a user's pool; all others are ours. */
 const ADDRESS_OPTIONS = [
   "host",
   "port",
@@ -66,10 +61,7 @@ const ADDRESS_OPTIONS = [
   "compress",
 ];
 
-/**
- * BIGINT as text, instants as text, JSON as text, and matched rows counted: what the statements
- * expect.
- */
+/** The statements expect BIGINT, instants and JSON as text, and a count of matched rows. */
 const OUR_OPTIONS = {
   charset: "utf8mb4",
   supportBigNumbers: true,
@@ -80,15 +72,13 @@ const OUR_OPTIONS = {
   flags: ["FOUND_ROWS"],
 };
 
-/** A driver for mysql2, over the user's pool or with an address of its own. */
 export function createMysql2Driver(source: Source): Driver {
   const userPool = "pool" in source ? corePool(source.pool) : undefined;
   const address = "connection" in source ? source.connection : poolAddress(userPool);
   let ownPool: Promise<Mysql2Pool> | undefined;
-  /** Of our own pool. */
   const pooled = new Set<PooledConnection>();
 
-  /** A pool without readable settings lends a connection that never goes back. */
+  /** A pool without readable settings lends a connection, which never goes back. */
   async function open(signal: AbortSignal | undefined, name: string): Promise<Mysql2Connection> {
     if (address === undefined && userPool !== undefined) return await fromPool(userPool);
     const driver = await loadMysql2();
@@ -105,7 +95,8 @@ export function createMysql2Driver(source: Source): Driver {
     if (userPool !== undefined) return userPool;
     ownPool ??= loadMysql2().then((driver) => {
       const made = driver.createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true });
-      // A server may be set to ignore the charset of the handshake. Goes ahead of the first use.
+      // A server may be configured to ignore the charset of the handshake. This runs before the
+      // first use.
       made.on("connection", (connection) => {
         connection.query("SET NAMES utf8mb4");
         pooled.add(connection);
@@ -142,9 +133,7 @@ function fromPool(pool: Mysql2Pool): Promise<Mysql2Connection> {
   });
 }
 
-/**
- * `lent`: from the user's pool, where end() would give it back, with our settings and locks on it.
- */
+/** `lent`: from the user's pool, where end() would return it with our settings and locks. */
 function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
   return createConnection({
     query(text, params) {
@@ -158,7 +147,7 @@ function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
       });
     },
     cut() {
-      // Takes it out of the user's pool, and shuts down our side only.
+      // Removes the connection from the user's pool and shuts down our side only.
       connection.destroy();
       connection.stream.destroy(cutError());
     },
@@ -196,7 +185,7 @@ function poolAddress(pool: Mysql2Pool | undefined): ConnectionOptions | undefine
   const address: Record<string, unknown> = {};
   for (const option of ADDRESS_OPTIONS) {
     const value = config[option];
-    // ConnectionConfig writes false for "none", which createConnection does not take back.
+    // ConnectionConfig writes false for "none", which createConnection does not accept.
     if (value !== undefined && value !== false) address[option] = value;
   }
   return address;

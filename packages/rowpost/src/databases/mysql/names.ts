@@ -1,9 +1,6 @@
 /**
- * A layout in MySQL's words: quoted names, literals of states and the few expressions that several
- * statements share. Statements stay whole in their own files; only what would be the same line in
- * each of them stands here.
- *
- * The message row is always `m`, the shard's lease row `s`, the row of a JSON_TABLE `j`.
+ * A layout in MySQL's words. The message row is always `m`, the shard's lease row `s`, the row of a
+ * JSON_TABLE `j`.
  */
 import type { MessageState } from "../../message/states.ts";
 import type { Fence, RowToken } from "../../relay/store.ts";
@@ -15,37 +12,32 @@ import { isLeaseKey, leaseKey, likePattern, type OwnTopics, ofTopics } from "../
 import { type ClockWords, clockWords } from "./clock.ts";
 
 /**
- * Collation of identity columns: compares bytes and pads nothing (rule: exact-bytes). Each server
- * reads its own name and takes the other for a comment.
+ * Collation of identity columns: compares bytes without padding (rule: exact-bytes). Each server
+ * reads its own name and skips the other.
  */
 export const BYTES_COLLATION = "/*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
 
 export const IDENTITY: string = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
 
-/** Index of the default table on the ordering keys of unfinished rows. */
 export const OPEN_KEY_INDEX = "idx_open_key";
-/** Of every table that is ours. */
 export const TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC";
 
-/** States of rows that may stand in front of others of their ordering key. */
+/** States of rows that may stand in front of others with their ordering key. */
 export const UNFINISHED: readonly MessageState[] = ["pending", "sending", "suspended", "failed"];
 
-/** Quoted names and literals. */
 interface Words {
   readonly layout: TableLayout;
-  /** Value of `table_name` in the companion tables. */
   readonly tableKey: string;
   /** Value of `table_name` in the lease rows and the registry of these relays (own-topics.ts). */
   readonly leaseKey: string;
   /** Condition that `table_name` is the lease key of a relay of this table, whatever its topics. */
   readonly isLeaseKey: string;
-  /** ` AND …`, or nothing: row `m` is of a topic that these relays take. */
+  /** ` AND …` or "": row `m` belongs to a topic of these relays. */
   readonly ofTopics: string;
   readonly messages: string;
   /**
-   * The message table joined by id. FORCE INDEX because in a table of a few rows, or with old
-   * statistics, the optimizer walks the whole table instead, and then locks and waits for rows that
-   * the statement does not mean.
+   * The message table joined by id. FORCE INDEX, because with few rows or stale statistics the
+   * optimizer walks the whole table and locks other rows.
    */
   readonly byId: string;
   readonly archive: string;
@@ -60,37 +52,33 @@ interface Words {
   readonly silences: string;
   readonly formerTables: readonly string[];
   readonly migrations: string;
-  /** The body as it is read; of a column of bytes as bytes. */
+  /** The body as it is read; bytes for a column of bytes. */
   readonly body: string;
-  /** The headers as they are read; undefined where the layout has none. */
+  /** The headers as they are read; undefined if the layout has none. */
   readonly headers: string | undefined;
   /** `m.`column``; throws for a column that the layout lacks. */
   readonly column: (name: keyof LayoutColumns) => string;
   readonly has: (name: keyof LayoutColumns) => boolean;
-  /** Column, or this expression where the layout has none, AS alias. */
+  /** `column AS alias`, with this expression for a missing column. */
   readonly select: (name: keyof LayoutColumns, alias: string, otherwise: string) => string;
   readonly state: (state: MessageState) => string;
   readonly states: (states: readonly MessageState[]) => string;
 }
 
-/** What keeps a delay apart from a retry. */
 interface DelayWords {
   /**
-   * ` AND …`, or nothing: the row is not delayed. Without deliver_at the time of a delayed row
-   * stands in next_retry_at alone, and a suspension would overwrite it (rule: delay-is-not-retry).
-   * A row that is set behind is not delayed.
+   * ` AND …` or "": the row is not delayed. Without deliver_at, a suspension would overwrite the
+   * delay in next_retry_at (rule: delay-is-not-retry). A row that is set behind is not delayed.
    */
   readonly notDelayed: string;
 }
 
-/** What the fenced statements share. */
 interface FenceWords {
   /** The message's shard, from the bytes of its ordering key or message key. */
   readonly shardOf: string;
   /**
-   * Rows of one call as a JSON array of arrays [id, shard, epoch, token, identity hash, …more], in
-   * the order in which they are locked: by id, or by shard and id; rows of shards that are not held
-   * are left out.
+   * Rows of one call as a JSON array of [id, shard, epoch, token, identity hash, …more], in lock
+   * order: by id, or by shard and id. Leaves out shards that are not held.
    */
   readonly fencedRows: <Row extends RowToken>(
     fence: Fence,
@@ -99,17 +87,17 @@ interface FenceWords {
     order?: "id" | "shard",
   ) => string;
   /**
-   * `j` of fencedRows and `s`, joined and fenced; one `?` for the JSON, one for the table key, one
-   * for the owner. `more`: JSON_TABLE columns.
+   * `j` of fencedRows joined with `s`. Takes one `?` each for the JSON, the table key and the
+   * owner. `more`: JSON_TABLE columns.
    */
   readonly fencedSource: (more?: string) => string;
-  /** Columns of {@link RowToken} but id and shard. */
+  /** Columns of {@link RowToken} except id and shard. */
   readonly tokenColumns: string;
-  /** The row is the message that `j.identity_hash` means, whatever its version. */
+  /** The row is the message of `j.identity_hash`, at any version. */
   readonly isSameMessage: string;
-  /** `AND …`: the row is that message, at the version of `j.token` where the layout has one. */
+  /** `AND …`: the row is that message, at the version of `j.token` if the layout has one. */
   readonly tokenMatches: string;
-  /** `, m.lock_version = …`, or nothing. */
+  /** `, m.lock_version = …` or "". */
   readonly bumpVersion: string;
   /** `, m.gmt_modified = now`. */
   readonly touch: string;
@@ -122,14 +110,13 @@ export function quoteName(name: string): string {
 }
 
 /**
- * Our sessions set no NO_BACKSLASH_ESCAPES and names hold no backslash: doubling quotes is enough,
- * also on a user's session.
+ * Doubling quotes is enough, on a user's session too: ours do not set NO_BACKSLASH_ESCAPES, and
+ * names contain no backslash.
  */
 function quoteText(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
 
-/** Everything that the statements of a layout are built from. */
 export function createNames(layout: TableLayout, topics?: OwnTopics): MysqlNames {
   const words = quoteWords(layout, topics);
   const clock = clockWords(layout, words.has("deliverAt") ? words.column("deliverAt") : undefined);
@@ -148,7 +135,7 @@ function quoteWords(layout: TableLayout, topics: OwnTopics): Words {
     return `m.${quoteName(found)}`;
   }
   const has = (name: keyof LayoutColumns): boolean => columns[name] !== undefined;
-  // JSON comes as text or as a value, as a driver is set.
+  // JSON comes as text or as a value, depending on the driver's settings.
   const stored = (name: keyof LayoutColumns, type: TableLayout["bodyType"]): string =>
     type === "json" ? `CAST(${column(name)} AS CHAR)` : column(name);
 
@@ -198,11 +185,11 @@ function notDelayed({ column, has, state }: Words, { nowMs }: ClockWords): strin
 }
 
 function fenceWords({ column, has, layout, select, shards }: Words, { now }: ClockWords): FenceWords {
-  // '': a row without a key is somebody's too, who makes it failed.
+  // '': a row without a key needs an owner too, which fails it.
   const orderingKey = `COALESCE(${has("orderingKey") ? `${column("orderingKey")}, ` : ""}${column("messageKey")}, '')`;
   /*
-   * Cost in an UPDATE of 500 rows on MariaDB, ms: without 4.7, with this 4.8, with type and key in
-   * the JSON and compared as text 5.4. 63 bits, so that it is a signed number as well.
+   * An UPDATE of 500 rows on MariaDB, in ms: 4.7 without, 4.8 with this, 5.4 with type and key in
+   * the JSON as text. 63 bits fit a signed number.
    */
   const identityHash = `((COALESCE(CRC32(${column("messageType")}), 0) << 31) ^ COALESCE(CRC32(${column("messageKey")}), 0))`;
   const isSameMessage = `${identityHash} = j.identity_hash`;

@@ -1,12 +1,11 @@
-/** What keeps InnoDB from purging old row versions. */
+/** Transactions that keep InnoDB from purging old row versions. */
 import type { Statement } from "../../transactions/executor.ts";
 import type { OldTransactionsRequest } from "../sql/old-transactions.ts";
 import { whole } from "./clock.ts";
 
 /**
- * Reads InnoDB's list of transactions, and needs PROCESS for it. `held` is the length of the whole
- * history, which the oldest of them keeps. InnoDB tells times in the zone of the machine, whatever
- * that of the session is.
+ * Reads InnoDB's list of transactions, which needs PROCESS. `held` is the length of the whole
+ * history, kept by the oldest. Times are in the machine's zone.
  */
 export function oldTransactions({ heldTransactions, olderThanMs }: OldTransactionsRequest): Statement {
   const began = "CONVERT_TZ(t.trx_started, 'SYSTEM', '+00:00')";

@@ -1,13 +1,12 @@
-/** How MySQL and MariaDB explain a statement. */
 import type { PlanReader } from "../sql/plans.ts";
 import { textOrNull } from "../sql/rows.ts";
 
-/** A step of type ALL reads the whole table, one of type index a whole index. */
+/** Type ALL reads the whole table, type index a whole index. */
 export const plans: PlanReader = {
   explain: "EXPLAIN FORMAT = TRADITIONAL",
   steps: (rows, table) =>
     rows
-      // The statements call it m, or by its name.
+      // Statements call the table m or by its name.
       .filter((row) => row["table"] === "m" || row["table"] === table)
       .map((row) => ({
         index: row["type"] === "ALL" ? undefined : (textOrNull(row, "key") ?? undefined),

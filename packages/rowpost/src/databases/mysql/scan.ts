@@ -1,6 +1,6 @@
 /**
- * Finding waiting messages: the scan, all of it or by topic, and the queues of ordering keys. Plain
- * reads in READ COMMITTED; they lock nothing and wait for nobody.
+ * Finds waiting messages, over all topics or by topic, and the queues of ordering keys. Plain reads
+ * in READ COMMITTED without locks.
  */
 import type { MessageState } from "../../message/states.ts";
 import type { ScanRequest } from "../../relay/store.ts";
@@ -25,10 +25,9 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
     : "";
 
   /**
-   * A body that is not asked for, or too large, is left out; it is read from its page all the same.
-   * The length costs nothing; to choose the body by it, in whatever words, makes a scan of 500 rows
-   * of 400 bytes 0.3 ms longer than its 2.6, of 4,000 bytes 2.4 longer than its 3.5 (MariaDB
-   * 10.11).
+   * Leaves out a body that is not requested or too large, though its page is read. The length is
+   * free; selecting the body by it adds 0.3 ms to the 2.6 of a scan of 500 rows of 400 bytes, and
+   * 2.4 to the 3.5 for 4,000 bytes (MariaDB 10.11).
    */
   function fields({ shards, bodyLimit }: Pick<ScanRequest, "shards" | "bodyLimit">): string {
     const bytes = `OCTET_LENGTH(${names.body})`;
@@ -45,13 +44,11 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
 
   return {
     /**
-     * Two branches off one index, (state, next_retry_at) and the id that InnoDB adds: due rows in
-     * the order of their time, immediate rows in the order of their ids. IGNORE INDEX (PRIMARY)
-     * because the optimizer otherwise walks the primary key for ORDER BY id, through every finished
-     * row, when its statistics say that waiting rows are many. Each branch examines LIMIT rows and
-     * no more (rule: bounded-scan); a row of a shard that is not asked for comes back without its
-     * body. A program that inserts with plain SQL may have set deliver_at alone; such a row is
-     * waiting, and is left out of the immediate branch until it is due.
+     * Two branches on (state, next_retry_at) plus InnoDB's id: due rows by time, immediate rows by
+     * id. IGNORE INDEX (PRIMARY), because with many waiting rows the optimizer walks the primary
+     * key through every finished row. Each branch examines at most LIMIT rows (rule: bounded-scan);
+     * a row of another shard comes back without its body. A row with only deliver_at set, by plain
+     * SQL, is left out of the immediate branch until it is due.
      */
     scan(request) {
       const { afterId, immediateLimit, dueLimit } = request;
@@ -69,10 +66,10 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
     },
 
     /**
-     * The same two branches for each topic, off an index on the topics of waiting rows, or one that
-     * begins with (state, topic). They find ids alone, in the index alone, and the rows are read
-     * by id: a text with all fields in 40 branches would take longer to parse than to run. Topics
-     * stand as constants, one branch each; a join with a list of topics read the whole index.
+     * The same two branches per topic, on an index on the topics of waiting rows or (state, topic).
+     * They find ids in the index alone; with all fields in 40 branches, parsing would take longer
+     * than running. One branch per constant topic, because a join with a topic list read the whole
+     * index.
      */
     scanTopics({ topics, ...request }) {
       const due = `SELECT ${column("id")} AS id, 1 AS due FROM ${messages} AS m IGNORE INDEX (PRIMARY)
@@ -108,7 +105,7 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
       params: [],
     }),
 
-    /** MIN of a range of (state, topic) is one look into the index. */
+    /** MIN over a range of (state, topic) is one index lookup. */
     nextTopics: (after) => ({
       name: "nextTopics",
       text: after
@@ -122,13 +119,12 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
   };
 }
 
-/** Condition that the row waits and its topic is such. */
+/** Condition that the row waits and its topic meets `condition`. */
 function waitingTopic({ column, has, state }: MysqlNames, condition: string): string {
   if (has("waitingTopic")) return `${column("waitingTopic")} ${condition}`;
   return `${column("state")} = ${state("pending")} AND ${column("topic")} ${condition}`;
 }
 
-/** Rows that are known by their ids. */
 function rows(names: MysqlNames): Pick<RelayStatements, Rows> {
   const { column } = names;
   return {
@@ -142,10 +138,7 @@ function rows(names: MysqlNames): Pick<RelayStatements, Rows> {
       };
     },
 
-    /**
-     * Exclusive locks on rows that exist, one by one; whoever waits for them waits for this short
-     * transaction.
-     */
+    /** Exclusive locks on existing rows, held for this short transaction. */
     lockFreeRows(ids) {
       return {
         name: "lockFreeRows",
@@ -156,15 +149,15 @@ function rows(names: MysqlNames): Pick<RelayStatements, Rows> {
   };
 }
 
-/** It was sent before: a resend, outside its key's order (rule: key-order). */
+/** Sent before: a resend, outside its key's order (rule: key-order). */
 function resend({ column, has }: MysqlNames): string {
   const proof = has("sentAt") ? column("sentAt") : has("messageId") ? column("messageId") : undefined;
   return proof === undefined ? "0" : `(${proof} IS NOT NULL)`;
 }
 
 /**
- * When it could first be sent. Without deliver_at, next_retry_at of a row never tried is its delay
- * (rule: delay-is-not-retry).
+ * Earliest time it could be sent. Without deliver_at, next_retry_at of a row never tried is its
+ * delay (rule: delay-is-not-retry).
  */
 function firstDueAt({ column, has }: MysqlNames): string {
   const delay = has("deliverAt")
@@ -174,21 +167,19 @@ function firstDueAt({ column, has }: MysqlNames): string {
 }
 
 /**
- * For each key the rows that can stand before its candidates (rule: key-order): unfinished, id <=
- * the key's largest candidate. By the keys of unfinished rows where the table has a column for
- * them, else by (ordering_key, state).
+ * For each key, the unfinished rows up to its largest candidate id (rule: key-order). Uses the
+ * column for keys of unfinished rows if the table has it, else (ordering_key, state).
  *
- * Few keys: ranges that touch exactly those rows, however long the queue of the key is. Many keys:
- * the optimizer takes longer over the ranges than the read takes (333 keys, MariaDB 10.11: 41 ms
- * against 35; MySQL 9: 129 against 53), so they come as a JSON_TABLE; that reads every entry of the
- * key and skips those behind up_to_id.
+ * Few keys are read by exact ranges. For many keys the optimizer takes longer over the ranges than
+ * the read itself (333 keys, MariaDB 10.11: 41 ms against 35; MySQL 9: 129 against 53), so they
+ * come as a JSON_TABLE, which reads every entry of the key and skips those behind up_to_id.
  */
 function keyQueues(
   names: MysqlNames,
   { keys, failedBlocks }: Parameters<RelayStatements["keyQueues"]>[0],
 ): ReturnType<RelayStatements["keyQueues"]> {
   const { column, messages, state } = names;
-  // Without ordering keys there are no queues; the flow does not ask.
+  // Without ordering keys there are no queues, and the flow does not ask.
   if (!names.has("orderingKey")) {
     return { name: "keyQueues", text: `SELECT NULL AS ordering_key FROM ${messages} AS m WHERE FALSE`, params: [] };
   }
@@ -210,9 +201,8 @@ function keyQueues(
     };
   }
   const wanted = wantedKeys(names, keys, states);
-  // `+ 0` keeps MySQL from planning the read anew for each key ("range checked for each record"),
-  // and FORCE INDEX from reading the whole table into a hash join, which MySQL 9 does while it has
-  // no statistics.
+  // `+ 0` keeps MySQL from planning the read anew for each key ("range checked for each record").
+  // FORCE INDEX keeps MySQL 9 without statistics from hashing the whole table.
   const forced = names.layout.name === "default" ? ` FORCE INDEX (${OPEN_KEY_INDEX})` : "";
   return {
     name: "keyQueues",
@@ -226,8 +216,8 @@ function keyQueues(
 }
 
 /**
- * Keys as a JSON_TABLE; each with each of its states where the index has the state. Its text has
- * the collation of the column, else MySQL refuses the comparison (errno 1267) or uses no index.
+ * Keys as a JSON_TABLE, combined with their states if the index includes the state. The text needs
+ * the column's collation; otherwise MySQL refuses the comparison (errno 1267) or uses no index.
  */
 function wantedKeys(
   names: MysqlNames,

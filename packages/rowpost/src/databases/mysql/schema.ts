@@ -1,6 +1,6 @@
 /**
- * The tables, as numbered migrations, and what checks them. The text of a released migration never
- * changes: its checksum stands in databases.
+ * Numbered migrations and checks of the tables. The text of a released migration never changes:
+ * databases store its checksum.
  */
 
 import type { Statement } from "../../transactions/executor.ts";
@@ -16,10 +16,7 @@ import { seedTable } from "./seed-tables.ts";
 import { alertTables, consoleTables } from "./tables-beside.ts";
 import { unknownTable } from "./unknown.ts";
 
-/**
- * Errors of a migration that is run again: table, column and key are there already; what was to be
- * dropped is gone.
- */
+/** Errors of a migration that runs again: the object exists, or is dropped already. */
 const ALREADY_DONE = new Set([1050, 1060, 1061, 1091]);
 
 export function schemaStatements(names: MysqlNames): SchemaStatements {
@@ -30,8 +27,9 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
     layout,
     migrations: migrations(names),
     transactional: false,
-    // Whole seconds, because MySQL rounds a fraction to 0; lower case, because MariaDB tells case
-    // apart; the database's name keeps two databases of one server apart (MySQL 9.7 has no MD5).
+    // Whole seconds, because MySQL rounds a fraction to 0; lower case, because MariaDB is
+    // case-sensitive here; with the database's name, because locks are server-wide (MySQL 9.7 has
+    // no MD5).
     lock: {
       name: "migrationLock",
       text: "SELECT GET_LOCK(CONCAT(?, CRC32(COALESCE(DATABASE(), ''))), 60) AS locked",
@@ -73,8 +71,7 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
     },
     comparesBytes: (collation) => collation === null || collation.endsWith("_bin"),
     columnKind: (type) => columnKind(type, layout),
-    // Who writes a column of bytes sends text, which stays as it is. An ENUM takes "2" for its
-    // second word.
+    // Text written to a column of bytes stays unchanged. An ENUM takes "2" for its second word.
     textKinds: ["text", "padded", "binary"],
     instantKinds: ["instant"],
     clockMend: `each session takes it for its own zone, and the layout says clock "utc"; make it DATETIME(3), or say clock: "server" where every program and the server have one zone`,
@@ -107,17 +104,16 @@ const KINDS: readonly (readonly [pattern: RegExp, kind: ColumnKind])[] = [
   [/^char\b/i, "padded"],
   [/^enum\b/i, "enum"],
   [/^json\b/i, "json"],
-  // BINARY(n) is filled up with NUL.
+  // The server pads BINARY(n) with NUL.
   [/^(?:varbinary|(?:tiny|medium|long)?blob)\b/i, "binary"],
   [/^(?:datetime|timestamp)\b/i, "instant"],
 ];
 
-/** What checks the tables as they are. */
 function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "lookAt" | "indexes"> {
   const companions = companionTables(layout);
   const schema = layout.schema === undefined ? "DATABASE()" : "?";
   return {
-    // The servers disagree about the case of information_schema's column names: aliases settle it.
+    // Servers differ in the case of information_schema's column names; aliases settle it.
     columns: () => ({
       name: "columns",
       text: `SELECT c.TABLE_NAME AS table_name, c.COLUMN_NAME AS column_name, c.COLLATION_NAME AS collation,
@@ -136,13 +132,13 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "loo
         companions.archive,
       ],
     }),
-    // information_schema shows nobody a table on which he has no right.
+    // information_schema hides a table from users without a privilege on it.
     lookAt: (table) => ({
       name: `look at ${table}`,
       text: `SELECT 1 AS one FROM ${layout.schema === undefined ? "" : `${quoteName(layout.schema)}.`}${quoteName(table)} WHERE 1 = 0`,
       params: [],
     }),
-    // An index on a part of the topic finds no topic alone.
+    // An index on a prefix of the topic cannot find a topic by itself.
     indexes: () => ({
       name: "indexes",
       text: `SELECT s.INDEX_NAME AS index_name, s.SEQ_IN_INDEX - 1 AS place, IF(s.SUB_PART IS NULL, s.COLUMN_NAME, NULL) AS column_name, NULL AS predicate,
@@ -154,7 +150,7 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "loo
   };
 }
 
-/** FNV-1a, for names that must be short: no secret, no attacker. */
+/** FNV-1a, for names that must be short. Not for security. */
 function fingerprint(text: string): string {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
@@ -180,7 +176,7 @@ function migrations(names: MysqlNames): readonly Migration[] {
     {
       version: 5,
       name: "archive takes an id again",
-      // After a TRUNCATE ids begin again at 1, and the archive has rows with them.
+      // After a TRUNCATE ids restart at 1, while the archive keeps the same ids.
       statements: [
         `ALTER TABLE ${names.archive} DROP PRIMARY KEY, ADD PRIMARY KEY (${quoteName(layout.columns.id)}, archived_at)`,
       ],
@@ -193,7 +189,8 @@ function migrations(names: MysqlNames): readonly Migration[] {
       name: "confirmations of unknown messages",
       statements: [unknownTable(names)],
     },
-    // 10 made the tables that 13 drops; its number stands in databases, and is not used again.
+    // Migration 10 made the tables that 13 drops. Databases store its number, so it is not used
+    // again.
     { version: 11, name: "alerts", statements: alertTables(names) },
     { version: 12, name: "versions begin anywhere", statements: versionStart(names) },
     {
@@ -239,7 +236,7 @@ function companionTable(names: MysqlNames): readonly string[] {
   ];
 }
 
-/** Of types that name their consumers. What is there already stays, as in the next ones. */
+/** For types that name their consumers. Existing tables stay, as in the next ones. */
 function confirmationTable({ confirmations }: MysqlNames): string {
   return `CREATE TABLE IF NOT EXISTS ${confirmations} (
   table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
@@ -251,7 +248,7 @@ function confirmationTable({ confirmations }: MysqlNames): string {
 ) ${TABLE_OPTIONS} COMMENT='which consumer has confirmed which message'`;
 }
 
-/** Several message tables may share these: what is there already stays. */
+/** Several message tables may share these, so existing tables stay. */
 function operations({ audit, relays }: MysqlNames): readonly string[] {
   return [
     `ALTER TABLE ${relays}
@@ -277,8 +274,8 @@ function operations({ audit, relays }: MysqlNames): readonly string[] {
 }
 
 /**
- * The archive keeps ids, has no unique (type, key) (rule: checked-move: an archived key may be used
- * again) and no pad.
+ * The archive keeps ids, has no pad, and no unique (type, key), because an archived key may be used
+ * again (rule: checked-move).
  */
 function archiveTable(names: MysqlNames): string {
   if (names.layout.name === "default") {
@@ -300,14 +297,11 @@ function archiveTable(names: MysqlNames): string {
     .replace(/\n\)/, ",\n  archived_at DATETIME(3) NOT NULL COMMENT 'UTC',\n  KEY idx_archived_at (archived_at)\n)");
 }
 
-/**
- * A table of the user's own: its archive has its columns, whatever they are, and is made from it.
- */
+/** The archive of a user's own table is made from it and has the same columns. */
 function customArchive(names: MysqlNames): readonly string[] {
   const { columns } = names.layout;
   return [
-    // The default is for the rows of this SELECT, which has none: strict mode refuses the statement
-    // without it.
+    // Strict mode refuses the statement without a default, although this SELECT returns no rows.
     `CREATE TABLE IF NOT EXISTS ${names.archive} (
   archived_at DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
   PRIMARY KEY (${quoteName(columns.id)}),

@@ -1,12 +1,10 @@
 /**
- * The seeds' own DDL, character for character, with IF NOT EXISTS and the layout's table name as
- * the only changes.
+ * DDL of the `t_local_message` and `message_table` layouts, verbatim except for IF NOT EXISTS and
+ * the table name.
  */
 import type { TableLayout } from "../sql/layout.ts";
 
-/**
- * CREATE TABLE of a seed's layout under this (quoted) name; nothing for a table of the user's own.
- */
+/** CREATE TABLE of such a layout under this (quoted) name; empty for a table of the user's own. */
 export function seedTable(layout: TableLayout, quotedTable: string): readonly string[] {
   if (layout.name === "t_local_message")
     return [T_LOCAL_MESSAGE.replace("`t_local_message`", () => `IF NOT EXISTS ${quotedTable}`)];
@@ -15,7 +13,6 @@ export function seedTable(layout: TableLayout, quotedTable: string): readonly st
   return [];
 }
 
-/** `t_local_message`. */
 export const T_LOCAL_MESSAGE: string = `CREATE TABLE \`t_local_message\` (
     \`id\`                bigint          NOT NULL AUTO_INCREMENT COMMENT '主键ID',
     \`biz_type\`          varchar(64)     NOT NULL COMMENT '业务类型（区分不同业务，例如order_create、stock_lock等）',
@@ -37,7 +34,6 @@ export const T_LOCAL_MESSAGE: string = `CREATE TABLE \`t_local_message\` (
     KEY \`idx_topic\` (\`topic\`) COMMENT '按 topic 查找'
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='本地消息表（生产者侧）'`;
 
-/** `message_table`. */
 export const MESSAGE_TABLE: string = `CREATE TABLE message_table (
   id BIGINT PRIMARY KEY AUTO_INCREMENT,
   gmt_create DATETIME NOT NULL,

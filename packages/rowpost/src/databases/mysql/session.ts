@@ -1,7 +1,4 @@
-/**
- * A session of rowpost's own on MySQL or MariaDB: settings, one statement after another, time-outs,
- * and proof that it is dead.
- */
+/** A session of rowpost's own on MySQL or MariaDB. */
 import { randomBytes } from "node:crypto";
 import { onAbort } from "../../runtime/abort.ts";
 import { closeQuietly } from "../../runtime/deadline.ts";
@@ -22,15 +19,15 @@ import { endsTransaction, errorNumber, isAway, translateError } from "./errors.t
 
 const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
-/** How often, and for how long, `abandon` asks whether the server is done with the session. */
+/** Interval and limit of `abandon`'s polls. */
 const ABANDON_POLL_MS = 20;
 const ABANDON_POLLS = 250;
-/** For the server's own answer, that it has stopped a statement at its limit. */
+/** Extra time for the server's answer that it stopped a statement at its limit. */
 const ANSWER_GRACE_MS = 1_000;
-/** What sql_select_limit says when nobody has set it. */
+/** Value of sql_select_limit when it is unset. */
 const NO_LIMIT = "18446744073709551615";
 /**
- * What a value may lose on its way: a letter outside of the basic plane, and a backslash (rule:
+ * Characters that a connection may lose: a letter outside the basic plane, and a backslash (rule:
  * exact-text).
  */
 const PROBE = { text: "\u{20BB7}\\'", hex: "F0A0AEB75C27" };
@@ -38,12 +35,12 @@ const PROBE = { text: "\u{20BB7}\\'", hex: "F0A0AEB75C27" };
 interface Opened {
   readonly connection: DriverConnection;
   readonly lockName: string;
-  /** Undefined in a cluster, where a lock is known to one node. */
+  /** Undefined in a cluster, where only one node knows a lock. */
   readonly lock: string | undefined;
   readonly server: Session["server"];
 }
 
-/** Opens a session. Throws `DatabaseUnavailableError` when the server cannot be reached. */
+/** Opens a session. Throws `DatabaseUnavailableError` if the server cannot be reached. */
 export async function openSession(driver: Driver, options: SessionOptions): Promise<Session> {
   const limitMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
   const timeoutMs = options.stopsOnServer === true ? limitMs + ANSWER_GRACE_MS : limitMs;
@@ -65,21 +62,21 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
 }
 
 /**
- * Sets the session up. Each setting is explicit: a server's or a pool's own defaults must not
- * change what the statements mean.
+ * Each setting is explicit, so that defaults of a server or pool cannot change what statements
+ * mean.
  */
 async function prepare(connection: DriverConnection, options: SessionOptions, timeoutMs: number): Promise<Opened> {
-  // Whole seconds, at least 1; rounded down, so that it stays below a quarter of the lease (rule:
+  // Whole seconds, at least 1; rounded down to stay below a quarter of the lease (rule:
   // takeover-fence).
   const lockWait = Math.max(1, Math.floor((options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS) / 1000));
   const zone = options.clock === "server" ? "@@global.time_zone" : "'+00:00'";
   const run = (text: string, params: readonly unknown[] = []): Promise<QueryResult> =>
     connection.query(text, params, timeoutMs);
-  // 0: no limit, whatever the server's own default is.
+  // 0: no limit, whatever the server's default is.
   const mostMs = options.stopsOnServer === true ? timeoutMs - ANSWER_GRACE_MS : 0;
   const transactions = options.snapshot === true ? "REPEATABLE READ, READ ONLY" : "READ COMMITTED, READ WRITE";
   await run(`SET SESSION TRANSACTION ISOLATION LEVEL ${transactions}`);
-  // A server may ignore what the driver asked for, or set something else at its start of a session.
+  // A server may ignore the driver's request, or set another character set when a session starts.
   await run("SET NAMES utf8mb4");
   await run(
     `SET SESSION autocommit = 1, time_zone = ${zone}, sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',
@@ -87,9 +84,9 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
   sql_safe_updates = 0, sql_big_selects = 1, sql_select_limit = ${NO_LIMIT}
   /*M! , max_statement_time = ${mostMs / 1_000} */ /*!80000 , max_execution_time = ${Math.ceil(mostMs)} */`,
   );
-  // The lock lives exactly as long as the server works for this session: it goes after the
-  // rollback. `abandon` asks for it, and so cannot take a connection that came later and got the
-  // same id (after a restart of the server) for this one.
+  // Released after the rollback, so it lives as long as the server works for this session. With it
+  // `abandon` cannot mistake a later connection with the same id (after a server restart) for this
+  // one.
   const lockName = `rowpost.session.${randomBytes(12).toString("hex")}`;
   const { rows } = await run("SELECT VERSION() AS version, GET_LOCK(?, 1) AS locked, ? AS probe, HEX(?) AS bytes", [
     lockName,
@@ -100,7 +97,7 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
   if (text(row, "probe") !== PROBE.text || text(row, "bytes") !== PROBE.hex) throw unfit();
   const version = text(row, "version");
   const product = /mariadb/i.test(version) ? "mariadb" : "mysql";
-  // Galera and group replication: a lock is known to the node that gave it.
+  // Galera and group replication: only the node that granted a lock knows it.
   const cluster =
     options.purpose === "lease"
       ? await run(`SHOW GLOBAL VARIABLES WHERE (Variable_name = 'wsrep_on' AND Value = 'ON')
@@ -170,7 +167,7 @@ function createSession(
     }
   }
 
-  /** A session whose rollback fails is worth nothing: its locks go with the connection. */
+  /** If the rollback fails, the connection is dropped together with its locks. */
   async function rollback(): Promise<void> {
     if (dead) return;
     try {
@@ -221,9 +218,9 @@ function lostError(what: string, cause: unknown): TransactionLostError {
 }
 
 /**
- * Kills the connection that holds the session's lock, and looks until nobody holds it. Afterwards
- * no statement of that session can take effect: the server gives the lock up only after it has
- * rolled back or finished what it was doing (rule: claim-token).
+ * Kills the connection that holds the session's lock, and polls until the lock is free. The server
+ * releases it only after finishing or rolling back, so no statement of that session can take effect
+ * afterwards (rule: claim-token).
  */
 async function proveGone(driver: Driver, lockName: string, signal: AbortSignal | undefined): Promise<void> {
   const connection = await driver.connect("tool", signal).catch((error: unknown) => {
@@ -247,7 +244,7 @@ async function proveGone(driver: Driver, lockName: string, signal: AbortSignal |
   }
 }
 
-/** 1094: no such connection any more, which is what is wanted. */
+/** 1094: the connection is gone already, as intended. */
 async function kill(connection: DriverConnection, id: string): Promise<void> {
   try {
     await connection.query(`KILL CONNECTION ${id}`, [], DEFAULT_LOCK_WAIT_TIMEOUT_MS);

@@ -1,7 +1,4 @@
-/**
- * Writing outcomes. Both statements are fenced like the claim and belong to one claim (rule:
- * claim-token).
- */
+/** Writes outcomes. Fenced like the claim and bound to one claim (rule: claim-token). */
 import type { LayoutColumns } from "../sql/layout.ts";
 import type { RelayStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
@@ -26,22 +23,21 @@ export function settleStatements(
   const { column, state, layout } = names;
   const counted = names.has("deliveryCount");
   const consumed = `${column("state")} = ${state("consumed")}`;
-  /** A row that is `consumed` already can still learn its receipt. */
+  /** A row that is already `consumed` can still get its receipt. */
   const learnsReceipt = names.has("messageId");
 
   /**
-   * Without the mark each batch also writes the lease rows, shard by shard (`listInFlight`), on
-   * another connection. Two settles take them in share mode and get along; but in the order of
-   * message ids one would hold shard 5 and want 3 while the list holds 3 and wants 5.
+   * Without the mark each batch also writes the lease rows by shard (`listInFlight`) on another
+   * connection. A settle in id order could hold shard 5 and wait for 3 while the list holds 3 and
+   * waits for 5.
    */
   const lockOrder = (from: "sending" | "pending") => (from === "pending" ? "shard" : "id");
 
-  /** `column = value` where the layout has the column. */
   function set(name: keyof LayoutColumns, value: string): readonly string[] {
     return names.has(name) ? [`${column(name)} = ${value}`] : [];
   }
 
-  /** `column = value`, but a row that a confirmation has overtaken keeps what it has. */
+  /** `column = value`, except in a row that a confirmation has overtaken. */
   function setUnlessConsumed(name: keyof LayoutColumns, value: string): readonly string[] {
     if (!names.has(name)) return [];
     return set(name, learnsReceipt ? `IF(${consumed}, ${column(name)}, ${value})` : value);
@@ -49,10 +45,10 @@ export function settleStatements(
 
   return {
     /**
-     * A row that is `consumed` already stays so and only learns its receipt. Its lock_version has
-     * moved on, so the claim is told by delivery_count there. The state is written last:
-     * assignments may see what stands before them. If we die before it, the message is sent again,
-     * with the same identity; right after it, nothing is missing.
+     * A `consumed` row only gets its receipt; its lock_version has moved, so delivery_count
+     * identifies the claim. The state is written last, because assignments see earlier ones. If we
+     * die before it, the message is sent again with the same identity; right after it, nothing is
+     * missing.
      */
     settleSent({ fence, outcomes, elapsedMs, from }) {
       const more = `,
@@ -89,8 +85,8 @@ export function settleStatements(
     },
 
     /**
-     * Back to `pending`, or `failed`. A return that was not an attempt (retry_delta = 0) leaves
-     * last_retry_at alone.
+     * Returns rows to `pending`, or fails them. Without an attempt (retry_delta = 0) last_retry_at
+     * stays.
      */
     settleOther({ fence, outcomes, elapsedMs, from }) {
       const more = `,
@@ -136,9 +132,9 @@ export function settleStatements(
     },
 
     /**
-     * A DELETE of several tables locks the lease rows that it reads in share mode, as the UPDATE
-     * does. A row that a confirmation has overtaken is left to housekeeping. If we die before it,
-     * the message is sent again, with the same identity; right after it, nothing is missing.
+     * A multi-table DELETE locks the lease rows in share mode. A row that a confirmation has
+     * overtaken is left to housekeeping. If we die before it, the message is sent again with the
+     * same identity; right after it, nothing is missing.
      */
     deleteSent: ({ fence, rows, from }) => ({
       name: "deleteSent",

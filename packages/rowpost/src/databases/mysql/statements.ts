@@ -1,6 +1,5 @@
 /**
- * All statements for MySQL and MariaDB; what only one of the two understands stands in executable
- * comments.
+ * All statements for MySQL and MariaDB. Syntax of only one of the two is in executable comments.
  */
 import { messageTable } from "../sql/cold-table.ts";
 import type { CreateStatements } from "../sql/statements.ts";

@@ -1,9 +1,7 @@
 /** Tables beside the message table that no relay needs. */
 import { type MysqlNames, TABLE_OPTIONS } from "./names.ts";
 
-/**
- * Who is logged in to the console; and how, with what success and from which states a change went.
- */
+/** Console sessions, and for each change its way, its success and its from-states. */
 export function consoleTables({ audit, sessions }: MysqlNames): readonly string[] {
   return [
     `ALTER TABLE ${audit}
@@ -20,7 +18,7 @@ export function consoleTables({ audit, sessions }: MysqlNames): readonly string[
   ];
 }
 
-/** Several message tables may share them: what is there already stays. */
+/** Several message tables may share them, so existing tables stay. */
 export function alertTables({ alerts, silences }: MysqlNames): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${alerts} (

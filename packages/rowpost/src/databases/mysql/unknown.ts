@@ -1,7 +1,4 @@
-/**
- * Confirmations whose message is unknown. What keeps them runs on connections whose settings are
- * not ours, as in confirm.ts.
- */
+/** Confirmations of unknown messages. The statements that keep them run on users' connections. */
 import type { UnknownStatements } from "../sql/unknown-statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
 import { checked, IN_TRANSACTION } from "./enqueue.ts";
@@ -10,7 +7,7 @@ import { BYTES_COLLATION, type MysqlNames, TABLE_OPTIONS } from "./names.ts";
 const IDENTITY = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
 const REASON_LENGTH = 1024;
 
-/** Several message tables may share it: what is there already stays. */
+/** Several message tables may share it, so an existing table stays. */
 export function unknownTable({ unmatched }: MysqlNames): string {
   return `CREATE TABLE IF NOT EXISTS ${unmatched} (
   table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
@@ -30,7 +27,7 @@ export function unknownStatements({ tableKey, unmatched }: MysqlNames): UnknownS
   const text = (length: number): string => `VARCHAR(${length}) CHARACTER SET utf8mb4`;
   const source = `JSON_TABLE(?, '$[*]' COLUMNS (type ${text(64)} PATH '$[0]', name ${text(128)} PATH '$[1]', said_by ${text(128)} PATH '$[2]', why ${text(REASON_LENGTH)} PATH '$[3]' NULL ON EMPTY, said INT PATH '$[4]')) AS j`;
   return {
-    /** A plain read: two that count at once may both add, and pass the limit by a call each. */
+    /** A plain read: two parallel counts may exceed the limit by one call each. */
     countUnknown: (most) => ({
       name: "countUnknown",
       text: `SELECT COUNT(*) AS kept FROM (SELECT 1 FROM ${unmatched} WHERE table_name = ? LIMIT ${whole(most)}) AS u`,
@@ -38,8 +35,8 @@ export function unknownStatements({ tableKey, unmatched }: MysqlNames): UnknownS
     }),
 
     /**
-     * Locks the entries of these identities, in the order of the rows, which all calls keep. If we
-     * die right after it, nothing is kept, and the confirmations stand: they have committed before.
+     * Locks these entries in row order, as all calls do. If we die right after it, nothing is kept,
+     * but the confirmations have committed before.
      */
     keepUnknown: (rows) => ({
       name: "keepUnknown",
@@ -55,8 +52,8 @@ export function unknownStatements({ tableKey, unmatched }: MysqlNames): UnknownS
     }),
 
     /**
-     * Locks entries in the order of their age; one that is said again meanwhile has a younger one.
-     * If we die right after it, those are gone that were to go.
+     * Locks entries from the oldest on; a repeated report makes its entry younger. If we die right
+     * after it, the expired entries are gone.
      */
     forgetUnknown: ({ limit, olderThanMs }) => ({
       name: "forgetUnknown",

@@ -1,4 +1,4 @@
-/** How MySQL and MariaDB spell the words of sql/cold.ts. */
+/** MySQL and MariaDB syntax for the words of sql/cold.ts. */
 import { type Clock, idInList, keysInList, type Place, part, plain, type Sql, type Words } from "../sql/cold.ts";
 import type { TableWords } from "../sql/cold-table.ts";
 import { prefixRange } from "../sql/prefix-range.ts";
@@ -8,7 +8,7 @@ import { page } from "./find.ts";
 import { type MysqlNames, quoteName } from "./names.ts";
 
 export const words: Words = {
-  // A number as it stands: the optimizer sees a LIMIT and a partition, and no driver sends text.
+  // The optimizer must see LIMITs and partitions, and drivers would send numbers as text.
   isNumberInText: true,
   parameter: () => "?",
   quoted: quoteName,
@@ -16,7 +16,7 @@ export const words: Words = {
   textsBy: (key, number) => `CAST(JSON_OBJECTAGG(${key}, CAST(${number} AS CHAR)) AS CHAR)`,
   ...clockOf(NOW, isoText, literalOf),
   wallClock: literalOf,
-  // A comment that the server runs, such as /*! or /*M!, is code.
+  // A comment that the server executes, such as /*! or /*M!, is code.
   opaque: /'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*"|`[^`]*`|--(?=\s)[^\n]*|#[^\n]*|\/\*(?!M?!)[\s\S]*?\*\//y,
   forUpdate: " FOR UPDATE",
   by: (index) => ` FORCE INDEX (${index})`,
@@ -24,8 +24,8 @@ export const words: Words = {
   unsought: (column) => column,
   bytesOf: (text) => `CAST(${text} AS BINARY)`,
   indexOf: "INSTR",
-  // The order of a folding collation is another one than that of bytes. Where the column compares
-  // bytes, LIKE misses characters behind U+FFFF on MariaDB 10.11: its range ends there.
+  // A folding collation sorts differently from bytes. With a byte-wise column, LIKE on MariaDB
+  // 10.11 misses characters behind U+FFFF.
   beginsWith: (column, prefix, isBytes) =>
     isBytes
       ? prefixRange(column, prefix)
@@ -33,12 +33,12 @@ export const words: Words = {
   idIn: idInList,
   hasTable: (name) =>
     `(SELECT COUNT(*) FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = '${name}')`,
-  // IGNORE, because a driver may count the row that an ON DUPLICATE KEY UPDATE has found.
+  // IGNORE, because a driver may count the row that ON DUPLICATE KEY UPDATE found.
   insertNew: "INSERT IGNORE INTO",
   orNothing: () => "",
   andRing: "",
-  // Rows that are compared as such are no range of an index here. With the columns in other
-  // conditions the range began at the first row of a partition: 31,000 rows read for 1,000 of them.
+  // A row comparison is not an index range here. With other conditions on the columns, the range
+  // began at the start of a partition: 31,000 rows read for 1,000.
   behind: ([first, ...rest]) =>
     first === undefined
       ? plain("TRUE")
@@ -52,7 +52,7 @@ function literalOf(instant: string): string {
   return `TIMESTAMP'${instant}'`;
 }
 
-/** Of a table whose instants are those of `now`. */
+/** For a table whose instants are those of `now`. */
 function clockOf(now: string, iso: Clock["iso"], instant: Clock["instant"]): Clock {
   return {
     now,

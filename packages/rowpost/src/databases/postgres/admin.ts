@@ -1,4 +1,3 @@
-/** What a person does by hand: retry, suspend, resume. */
 import { RULE_WORDS } from "../../message/suspension-reason.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import { operatorCalls } from "../sql/calls.ts";
@@ -6,14 +5,13 @@ import { literal } from "../sql/sql-names.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { after, instant, type Names, NOW, numberArray } from "./names.ts";
 
-/** Statements of the operator's port. */
 export function adminStatements(names: Names): AdminStatements {
   const { suspensionTable, tableKey } = names;
   return operatorCalls(
     names,
     {
       ...changeTexts(names),
-      // Locks its one rule. Relays read it at their next heartbeat.
+      // Locks only this rule. Relays read it at their next heartbeat.
       putSuspension: `INSERT INTO ${suspensionTable} (table_name, scope, value, reason, author, ends_at, gmt_create)
 VALUES (${tableKey}, $1, $2, $3, $4, ${after("$5::bigint")}, ${NOW})
 ON CONFLICT (table_name, scope, value)
@@ -24,10 +22,9 @@ DO UPDATE SET reason = EXCLUDED.reason, author = EXCLUDED.author, ends_at = EXCL
 }
 
 /**
- * The rows are locked by lockRows already; the states are looked at once more because a statement
- * must not depend on another's care. The last error stays; what a rule said when it suspended the
- * row is over. Values: $1 author where the layout has updated_by, then the milliseconds of a
- * suspension, then the ids.
+ * lockRows has locked the rows; the states are checked again so that the statement is safe by
+ * itself. Keeps the last error, but drops a suspension rule's words. Values: $1 author if the
+ * layout has updated_by, then the suspension in milliseconds, then the ids.
  */
 function changeTexts(
   names: Names,

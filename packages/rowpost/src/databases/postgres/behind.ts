@@ -1,4 +1,7 @@
-/** Followers of a blocked or busy ordering key: out of the scan once, and back (sql/behind.ts). */
+/**
+ * Takes followers of a blocked or busy ordering key out of the scan and brings them back
+ * (sql/behind.ts).
+ */
 
 import { inIdOrder } from "../../runtime/compare-ids.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
@@ -15,7 +18,6 @@ import {
   tokenSource,
 } from "./names.ts";
 
-/** Statements that set behind and bring back. */
 export function behindStatements(names: Names): Pick<HousekeepingStatements, "setBehind" | "bringBack" | "nextBehind"> {
   const setBehind = setBehindText(names);
   const bringBack = bringBackText(names);
@@ -44,17 +46,14 @@ export function behindStatements(names: Names): Pick<HousekeepingStatements, "se
 }
 
 /**
- * Locks the lease rows (key share), then the heads that still stand there and nobody holds, then
- * the followers that nobody holds. The head's lock is what makes it safe: a settle of the head
- * either has committed, then it is not unfinished any more, or holds it, then it is passed over
- * here, or waits for us, and finds the followers when it brings them back. A plain read would see
- * the head as it was before a settle that commits a moment later, and that settle would not see our
- * followers: they would stand behind nobody. If we die right after it, they are brought back by
- * whoever settles the head.
+ * Locks the lease rows (key share), then free heads still in place, then free followers. A settle
+ * of the head has either committed (the head is finished), holds it (the head is skipped), or waits
+ * for us and then finds the followers. A plain read could miss a settle about to commit, and the
+ * followers would wait for no head. If we die right after it, the settle of the head brings them
+ * back.
  *
- * `free` brings all that the change needs: joined to it once more, the planner, which knows nothing
- * of the size of either, compared each follower with each (500 rows: 330 ms, now 26, on a busy
- * machine).
+ * `free` returns all needed columns. Joined again, the planner compared each follower with each
+ * (500 rows: 330 ms, now 26, on a busy machine).
  */
 function setBehindText(names: Names): string {
   const { id, state, orderingKey, nextRetryAt } = names.column;
@@ -76,10 +75,9 @@ WHERE m.${id} = free.id AND m.${state} = ${names.state("pending")} AND ${names.t
 }
 
 /**
- * Locks the rows that it changes, and passes over what others hold. Not fenced: whoever settles or
- * moves a head brings its followers back, and to do it twice changes nothing. One walk for each
- * head, as far as the limit leaves room. A range of one millisecond and not an equality: with that
- * the planner takes next_retry_at out of the order, and may walk the primary key for the rest.
+ * Locks the rows it changes and skips locked ones. Not fenced: each settle or move of a head brings
+ * its followers back, and doing so twice changes nothing. One walk per head. A range of one
+ * millisecond, because with an equality the planner may walk the primary key.
  */
 function bringBackText(names: Names): string {
   const { id, state, nextRetryAt } = names.column;
@@ -96,7 +94,7 @@ WHERE m.${id} = ANY (ARRAY(
   LIMIT $2::bigint OFFSET $3::bigint))`;
 }
 
-/** min of a range of the index of timed rows: one look into it. */
+/** min over a range of the index on timed rows is one lookup. */
 function nextBehindText(names: Names): string {
   const { state, nextRetryAt } = names.column;
   return `SELECT ${isoText(`min(m.${nextRetryAt})`)} AS instant

@@ -1,6 +1,6 @@
 /**
- * pending -> sending, and what stands in for it with `sendingMark: "off"`. Every statement is
- * fenced (rule: takeover-fence, see `fenceClause`).
+ * pending -> sending, with and without the mark. Every statement is fenced (rule: takeover-fence,
+ * see `fenceClause`).
  */
 
 import { inIdOrder } from "../../runtime/compare-ids.ts";
@@ -17,7 +17,6 @@ import {
   tokenSource,
 } from "./names.ts";
 
-/** Statements that claim. */
 export function claimStatements(
   names: Names,
 ): Pick<RelayStatements, "claim" | "verifyClaim" | "listInFlight" | "readHeld"> {
@@ -67,20 +66,19 @@ export function claimStatements(
 }
 
 /**
- * Locks the lease rows (key share), then the message rows in the order given. Another relay cannot
- * claim them, because the shards are ours; a person's change shows in state and lock_version, which
- * are looked at again after waiting for his lock. If we die right after it: the rows are `sending`,
- * and whoever takes the shard returns them to pending.
+ * Locks the lease rows (key share), then the message rows in the given order. The shards are ours,
+ * so no other relay can claim them; a person's change shows in state and lock_version, checked
+ * again after a lock wait. If we die right after it, the rows stay `sending`, and the next owner of
+ * the shard returns them to pending.
  *
- * `skipLocked`: locks what nobody holds in a CTE of its own, after the lease rows, and claims that;
- * a row that a user holds is passed over.
+ * `skipLocked` claims only rows that a CTE could lock, after the lease rows.
  *
- * Writes fixed-size columns only. No HOT update is possible: `state` stands in the predicates of
- * the partial indexes, as it must, or the scan would walk over everything that was ever sent.
+ * Writes fixed-size columns only. HOT updates are impossible, since the partial indexes need
+ * `state` in their predicates.
  */
 function claimText(names: Names, skipLocked: boolean): string {
   const { id, state, deliveryCount, nextRetryAt } = names.column;
-  // Without a version nothing but state and time tells that the row is still what the scan saw.
+  // Without a version, only state and time show that the row is unchanged since the scan.
   const stillDue = hasClaimToken(names.layout) ? "" : ` AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})`;
   const rows = tokenSource("claimed");
   const free = `, free AS MATERIALIZED (
@@ -96,10 +94,9 @@ WHERE m.${id} = claimed.id AND fence.shard = claimed.shard${skipLocked ? ` AND m
 }
 
 /**
- * Reads a claim back whose answer was lost or whose count differed. The lease rows are locked like
- * in the claim, so that a takeover is either seen here or comes after; a claim that still runs on
- * the old connection holds the message rows, but this read does not wait for it, it reports what
- * has been committed (rule: watched-sending: what is not certainly ours is not published).
+ * Reads back a claim whose answer was lost or whose count differed. Locks the lease rows, so a
+ * takeover is either seen here or comes later. Does not wait for a claim still running on the old
+ * connection, and reports only committed rows (rule: watched-sending).
  */
 function verifyText(names: Names): string {
   const { id, state } = names.column;
@@ -112,10 +109,9 @@ WHERE m.${state} = ${names.state("sending")} AND ${names.tokenMatches("claimed")
 }
 
 /**
- * The claim without a mark: the ids in flight stand in the lease rows (rule: listed-in-flight). The
- * statement changes the lease row itself, so owner and epoch are checked under its lock; one that
- * waited for a takeover looks again and finds another epoch. If we die right after it: the taker of
- * the shard counts a delivery for the listed ids.
+ * The claim without a mark: the lease rows list the ids in flight (rule: listed-in-flight). Owner
+ * and epoch are checked under the lease row's lock, also after waiting for a takeover. If we die
+ * right after it, the next owner counts a delivery for the listed ids.
  */
 function listInFlightText(names: Names): string {
   return `UPDATE ${names.shardTable} lease

@@ -1,10 +1,9 @@
-/** What consumers report, in transactions of the user's. */
+/** Reports of consumers, in users' transactions. */
 import { confirmCalls } from "../sql/calls.ts";
 import type { ConfirmStatements } from "../sql/confirm-statements.ts";
 import { type Names, NOW, numberArray, textArray } from "./names.ts";
 import { unknownStatements } from "./unknown.ts";
 
-/** Statements of consumers' reports. */
 export function confirmStatements(names: Names): ConfirmStatements {
   const calls = confirmCalls(confirmTexts(names), {
     identity: ({ type, key }) => ({ type, key }),
@@ -16,12 +15,11 @@ export function confirmStatements(names: Names): ConfirmStatements {
     ...unknownStatements(names),
 
     /*
-     * Locks the rows in the order of their ids, as everything does that locks several. What
-     * somebody else changed while this waited for it is at another place, which this statement does
-     * not see: it stays as it is, the count tells so, and lockIdentities finds it. By places, and
-     * from arrays, 500 rows take 0.92 of the rate of a bare UPDATE; by ids and from JSON 0.83
-     * (PostgreSQL 15). A table of one's own may have partitions, and a place is then several rows'.
-     * If we die right after it, the transaction rolls back, and the consumer confirms again.
+     * Locks the rows in id order, like all statements. A row changed during the wait has a new
+     * place and stays; the count shows it, and lockIdentities finds it. By places and from arrays,
+     * 500 rows reach 0.92 of the rate of a bare UPDATE; by ids and from JSON 0.83 (PostgreSQL 15).
+     * Not for a user's own table, where partitions may share places. If we die right after it, the
+     * transaction rolls back, and the consumer confirms again.
      */
     confirmIdentities: names.layout.name === "default" ? confirmByPlace(names) : undefined,
   };
@@ -45,7 +43,6 @@ WHERE m.ctid = ANY (ARRAY(
   });
 }
 
-/** Of a row `m`: may it become `consumed`? */
 function openOf(names: Names): string {
   return `m.${names.column.state} IN (${names.from("confirm")}, ${names.from("confirmOvertakes")})`;
 }
@@ -56,7 +53,7 @@ function consumeOf(names: Names): string {
   return `${state} = ${names.state("consumed")}, ${nextRetryAt} = NULL${consumedAt}${changed(names)}`;
 }
 
-/** As `names.changed`, in a session of the user's. */
+/** `names.changed` for a session of the user's. */
 function changed(names: Names): string {
   const version = names.set("lockVersion", `COALESCE(m.${names.column.lockVersion}, 0) + 1`);
   return `${version}${names.set("gmtModified", names.written("gmtModified", NOW))}`;
@@ -78,48 +75,48 @@ FROM ${wanted} JOIN ${from} m ON ${same}
 ORDER BY ${order}
 FOR UPDATE OF m`;
   return {
-    /* Holds the rows until the transaction ends. */
+    /* Locks the rows until the transaction ends. */
     lockIdentities: { messages: lock(table, `m.${id}`), archive: lock(archive, `m.archived_at, m.${id}`) },
 
-    /* The rows are locked by lockIdentities. */
+    /* lockIdentities has locked the rows. */
     confirmRows: `UPDATE ${table} m
 SET ${consume}
 WHERE m.${id} = ANY ($1::bigint[]) AND ${open}`,
 
-    /* Locked by lockIdentities. */
+    /* lockIdentities has locked the rows. */
     confirmArchived: `UPDATE ${archive} m
 SET ${consume}
 FROM ${wanted}
 WHERE ${same} AND ${open}`,
 
-    /* A new version of the row: a transaction that confirms for another consumer, and has looked at
-     * the table before, fails instead of counting without this one. */
+    /*
+     * A new row version, so that a parallel confirmation with an older snapshot fails instead of
+     * missing this one.
+     */
     touchRows: `UPDATE ${table} m
 SET ${changed(names).slice(2)}
 WHERE m.${id} = ANY ($1::bigint[])`,
 
-    /* Locked by lockIdentities. */
+    /* lockIdentities has locked the rows. */
     reportFailed: `UPDATE ${table} m
 SET ${failReason} = reported.reason, ${nextRetryAt} = ${names.written("nextRetryAt", NOW)}${changed(names)}
 FROM unnest($1::bigint[], $2::text[]) AS reported (id, reason)
 WHERE m.${id} = reported.id AND m.${state} = ${names.state("sent")}`,
 
-    /* Adds rows of messages that lockIdentities holds; nobody else adds to the same ones. */
+    /* lockIdentities holds the messages, so no other transaction adds the same rows. */
     addConfirmations: `INSERT INTO ${confirmationTable} (table_name, message, consumer, confirmed_at)
 SELECT ${tableKey}, added.id, added.consumer, ${NOW}
 FROM unnest($1::bigint[], $2::text[]) AS added (id, consumer)
 ON CONFLICT (table_name, message, consumer) DO NOTHING`,
 
-    /*
-     * No lock: their messages are locked, and whoever had them before us has committed.
-     */
+    /* No lock: the messages are locked, and their earlier holders have committed. */
     readConfirmations: `SELECT c.message::text AS id, c.consumer::text COLLATE "C" AS consumer
 FROM ${confirmationTable} c
 WHERE c.table_name = ${tableKey} AND c.message = ANY ($1::bigint[])`,
 
     /*
-     * Locks entries that nobody changes any more. If we die right after it, those are gone that
-     * were to go.
+     * Locks old entries, which no statement changes. If we die right after it, the expired entries
+     * are gone.
      */
     forgetConfirmations: `DELETE FROM ${confirmationTable} WHERE ctid = ANY (ARRAY(
   SELECT c.ctid FROM ${confirmationTable} c

@@ -1,4 +1,4 @@
-/** What a PostgreSQL can have that keeps messages from going out, or loses them. */
+/** Conditions of a PostgreSQL server that delay or lose messages. */
 import type { Diagnosis } from "../../admin/doctor/diagnosis.ts";
 import { diagnose, type SettingDiagnosis } from "../../message/diagnoses/diagnosis.ts";
 import { type DoctorLook, idsRunOut } from "../sql/doctor-statements.ts";
@@ -8,13 +8,13 @@ import { integer, type Row, text, textOrNull } from "../sql/rows.ts";
 import { createNames, type Names, textArray } from "./names.ts";
 import { oldTransactions } from "./old-transactions.ts";
 
-/** Each reads catalogs and statistics only, or one row of an index; none takes a lock. */
+/** Each look reads only catalogs, statistics or one index row. None takes a lock. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
   const names = createNames(layout);
   return [settings(), table(names), zone(names), ids(names), holders(), room()];
 }
 
-/** Values that are told, by the database's and the role's own defaults too. */
+/** Values to report, including defaults of the database and the role. */
 const SETTINGS: Readonly<Record<string, { readonly bad: string; readonly kind: SettingDiagnosis }>> = {
   fsync: { bad: "off", kind: "fsync" },
   full_page_writes: { bad: "off", kind: "full_page_writes" },
@@ -44,7 +44,7 @@ UNION ALL SELECT 'encoding', current_setting('server_encoding')`,
   };
 }
 
-/** Dead rows beyond this many, and this many times the living ones. */
+/** Reported above this many dead rows and this multiple of the live ones. */
 const DEAD_ROWS = 100_000;
 const DEAD_SHARE = 5;
 
@@ -79,7 +79,7 @@ function judgeTable(row: Row, table: string): readonly Diagnosis[] {
   return found;
 }
 
-/** Our own session is in UTC; what others have is its default. */
+/** Our own session uses UTC; other sessions use the default. */
 function zone({ layout, table: name }: Names): DoctorLook {
   return {
     statement: {

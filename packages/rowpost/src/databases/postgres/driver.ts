@@ -1,7 +1,6 @@
 /**
- * What is asked of the pg package, and where its clients come from. Structural types only: no type
- * of the driver stands in a signature, and the package is loaded at the first connection, or not at
- * all when the user's pool brings it along.
+ * Port for the pg package, with structural types. The package is loaded at the first connection, or
+ * never if the user passes a pool.
  */
 import { onAbort } from "../../runtime/abort.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
@@ -23,7 +22,7 @@ export interface PgResult {
 export interface PgQuery {
   readonly text: string;
   readonly values?: readonly unknown[];
-  /** With a name the statement is prepared once per connection. */
+  /** A named statement is prepared once per connection. */
   readonly name?: string;
 }
 
@@ -32,11 +31,11 @@ export interface PgClient {
   connect(): Promise<unknown>;
   query(query: PgQuery): Promise<PgResult>;
   end(): Promise<void>;
-  /** As whoever answered gives it for this connection; a pooler gives one of its own. */
+  /** Sent by the server or by a pooler, which makes up its own. */
   readonly processID?: number | null;
   on(event: "error" | "end" | "notification", listener: (detail?: unknown) => void): unknown;
   /**
-   * Present in pg 8; cutting the socket is the only way to leave a connection that does not answer.
+   * Present in pg 8. Cutting the socket is the only way to leave a connection that does not answer.
    */
   readonly connection?: { readonly stream?: { destroy(): unknown } };
 }
@@ -50,18 +49,18 @@ export interface PgPoolClient extends PgClient {
 export interface PgPool {
   /** Takes a client. */
   connect(): Promise<PgPoolClient>;
-  /** Not called on a pool of yours. */
+  /** Never called on your pool. */
   end(): Promise<void>;
-  /** For errors of idle clients. */
+  /** Errors of idle clients. */
   on(event: "error", listener: (error: unknown) => void): unknown;
-  /** For those of the pool that is made here. */
+  /** Used on our own pool. */
   on(event: "connect" | "remove", listener: (client: PgPoolClient) => void): unknown;
-  /** What the relay makes its own connections with. */
+  /** Options for the relay's own connections. */
   readonly options?: object;
 }
 
 /**
- * pg's connection options, passed on as they are: host, port, user, password, database, ssl,
+ * pg's connection options, passed through: host, port, user, password, database, ssl,
  * connectionTimeoutMillis, …
  */
 export type PgConfig = Readonly<Record<string, unknown>>;
@@ -69,43 +68,42 @@ export type PgConfig = Readonly<Record<string, unknown>>;
 /** Options of `postgres()`. Exactly one of `pool`, `url` (or `connectionString`), `options`. */
 export interface PostgresOptions {
   /**
-   * Your own pg pool: transactions of `outbox.transaction` run on it; the relay's connections are
-   * its own, made with the pool's options.
+   * Your own pg pool, used by `outbox.transaction`. The relay opens its own connections with the
+   * pool's options.
    */
   readonly pool?: PgPool | undefined;
   /**
-   * `postgres://user:password@host:port/database`. The pool that is made of it asks for keepalive,
-   * and gives a statement up that has no answer for a minute; in `options` (`query_timeout`,
-   * milliseconds) it may be another time, 0 for none.
+   * `postgres://user:password@host:port/database`. Its pool uses keepalive and gives up a statement
+   * without an answer after a minute; set `query_timeout` in `options` (milliseconds, 0 for none)
+   * to change that.
    */
   readonly url?: string | undefined;
-  /** The same under pg's name for it. */
+  /** pg's name for `url`. */
   readonly connectionString?: string | undefined;
   /** Connection options of pg, instead of a URL. */
   readonly options?: PgConfig | undefined;
   /**
    * Keeps the statements of `outbox.enqueue` prepared on each connection of pg or postgres.js: a
-   * third less time for a transaction with one message. Default false: a pooler in transaction mode
-   * may not follow prepared statements (PgBouncer before 1.21, or with max_prepared_statements =
+   * third less time for a transaction with one message. Default false, because a pooler in
+   * transaction mode may not support it (PgBouncer before 1.21, or with max_prepared_statements =
    * 0).
    */
   readonly prepare?: boolean | undefined;
 }
 
-/** Where connections come from. */
 export interface Driver {
   /** For logs, without a password. */
   readonly label: string;
   /**
-   * A connected client of rowpost's own, never one of the user's pool. The caller ends it; the
-   * signal cuts it, also while it connects.
+   * Connects a client of rowpost's own, never one of the user's pool. The caller ends it; the
+   * signal cuts it, even while connecting.
    */
   connect(purpose: string, signal?: AbortSignal): Promise<PgClient>;
-  /** The user's pool, or one that is made at the first call. */
+  /** The user's pool, or one created at the first call. */
   pool(): Promise<PgPool>;
   /** See `Database`. */
   poolSize(): Promise<number | undefined>;
-  /** Ends the pool if it was made here, at the latest after five seconds. */
+  /** Ends our own pool, within five seconds. */
   close(): Promise<void>;
 }
 
@@ -115,16 +113,15 @@ const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
 /** The system's default is two hours. */
 const KEEPALIVE_DELAY_MS = 10_000;
 /**
- * For the pool that is made here. A server that is gone without a word lets a COMMIT wait for 15
- * minutes, as long as the system repeats it; keepalive does not see that.
+ * For our own pool. When a server vanishes, a COMMIT waits 15 minutes for retransmissions, which
+ * keepalive does not detect.
  */
 const DEFAULT_QUERY_TIMEOUT_MS = 60_000;
 
-/** Checks the options and makes the driver; nothing is loaded or connected yet. */
+/** Checks the options without loading or connecting. */
 export function createDriver(options: PostgresOptions): Driver {
   const config = configOf(options);
   let made: Promise<PgPool> | undefined;
-  /** Clients of our own pool. */
   const pooled = new Set<PgPoolClient>();
 
   async function connect(purpose: string, signal?: AbortSignal): Promise<PgClient> {
@@ -135,12 +132,12 @@ export function createDriver(options: PostgresOptions): Driver {
       application_name: `rowpost ${purpose}`,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS,
-      // Ours are set by the session; a pool's would cut statements at other times than it expects.
+      // The session sets its own; the pool's would cut statements at unexpected times.
       statement_timeout: undefined,
       query_timeout: undefined,
       types: plainTypes,
     });
-    // Without a listener an error on an idle connection would end the process.
+    // Without a listener, an error on an idle connection ends the process.
     client.on("error", () => undefined);
     try {
       signal?.throwIfAborted();
@@ -193,13 +190,13 @@ export function createDriver(options: PostgresOptions): Driver {
   };
 }
 
-/** Says goodbye, and leaves at the latest after half a second. */
+/** Ends the connection, waiting at most half a second. */
 export async function end(client: PgClient): Promise<void> {
   await closeQuietly(client.end());
   cut(client);
 }
 
-/** Leaves a connection at once: what the server still does for it goes on there. */
+/** Drops the connection at once. The server continues its current work. */
 export function cut(client: PgClient): void {
   const stream = client.connection?.stream;
   if (stream === undefined) void client.end().catch(() => undefined);
@@ -207,8 +204,8 @@ export function cut(client: PgClient): void {
 }
 
 /**
- * Integers and floats as numbers, everything else as the server's text: programs like to change
- * pg's parsers for the whole process.
+ * Numbers for integers and floats, else the server's text, because programs often change pg's
+ * parsers globally.
  */
 const plainTypes = {
   getTypeParser(oid: number): (value: string) => unknown {
@@ -216,7 +213,7 @@ const plainTypes = {
   },
 };
 
-/** int2, int4, float4, float8, oid. Not int8: it does not fit a JS number. */
+/** int2, int4, float4, float8, oid. int8 does not fit a JS number. */
 const NUMBER_TYPES: ReadonlySet<number> = new Set([21, 23, 700, 701, 26]);
 
 async function loadPg(): Promise<{ Client: ClientClass; Pool: new (config: PgConfig) => PgPool }> {

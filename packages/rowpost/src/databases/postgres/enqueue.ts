@@ -1,4 +1,3 @@
-/** The INSERT in the user's transaction, and what explains or undoes it. */
 import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type { Statement } from "../../transactions/executor.ts";
@@ -10,7 +9,6 @@ import { literal } from "../sql/sql-names.ts";
 import type { EnqueueStatements } from "../sql/statements.ts";
 import { type Names, NOW } from "./names.ts";
 
-/** Statements of the message writer. */
 export function enqueueStatements(names: Names): EnqueueStatements {
   const { table, column } = names;
   const wanted = "json_to_recordset($1::text::json) AS wanted (type text, key text)";
@@ -19,7 +17,7 @@ export function enqueueStatements(names: Names): EnqueueStatements {
     ...enqueueCalls(
       {
         insert: insertText(names),
-        // No lock: that would need the UPDATE privilege, which who only enqueues has no use for.
+        // No lock, since that needs the UPDATE privilege, which an enqueuing role may lack.
         findIdentities: `SELECT ${identity(names, "m.")}
 FROM ${wanted}
 JOIN ${table} m ON ${same}
@@ -38,19 +36,18 @@ UNION ALL SELECT NULL, NULL WHERE NOT ${MARKED}`,
 }
 
 /**
- * A setting that the server takes back at the end of the transaction, and at a rollback to a
- * savepoint from before it.
+ * A setting that the server reverts at the end of the transaction, and at a rollback to an earlier
+ * savepoint.
  */
 const MARK = "rowpost.tx";
 const MARKS = `COALESCE(current_setting('${MARK}', true), '')`;
-/** Is this the transaction with the mark in this parameter? */
 export function isMarked(mark: string): string {
   return `strpos(${MARKS}, ${mark}::text || ' ') > 0`;
 }
 
 /**
- * True, and the transaction has the mark in this parameter from now on, beside those of the last
- * 300 calls or more: several may go on in it at once.
+ * Always true. Adds the mark to the transaction, beside those of at least the last 300 calls, which
+ * may run in parallel.
  */
 export function leaveMark(mark: string): string {
   return `${withMark(`${mark}::text`)} <> ''`;
@@ -65,15 +62,15 @@ const MARKED = isMarked("$2");
 export function markTransaction(mark: string): Statement {
   return {
     name: "markTransaction",
-    // With a parameter postgres.js would keep the INSERT back for the answer.
+    // With a parameter, postgres.js would delay the INSERT until the answer.
     text: `SELECT ${withMark(literal(mark))}`,
     params: [],
   };
 }
 
 /**
- * In one type and collation, whatever the columns have or get: a prepared statement whose result is
- * of another type after an ALTER TABLE is refused for as long as its connection lives.
+ * Fixed type and collation: a prepared statement whose result type changes fails until its
+ * connection ends.
  */
 function identity({ column }: Names, row = ""): string {
   const same = (name: string): string => `${row}${name}::text COLLATE "C"`;
@@ -81,9 +78,7 @@ function identity({ column }: Names, row = ""): string {
 }
 
 /**
- * A name that is absent reads as NULL: what is null is left out, which spares both sides its text.
- * A JSON body as a nested value instead of a text in the text was tried and gained nothing: the
- * join of the parts costs what the escaping does.
+ * Omits nulls, since an absent name reads as NULL. Nesting a JSON body as a value gained nothing.
  */
 function insertedRow({ layout }: Names, message: EncodedMessage): Readonly<Record<string, unknown>> {
   const { type, key, topic, createdBy } = message;
@@ -99,10 +94,7 @@ function insertedRow({ layout }: Names, message: EncodedMessage): Readonly<Recor
   return row;
 }
 
-/**
- * Channel that an enqueue notifies and a relay listens on. At most 63 bytes, or LISTEN would cut it
- * and NOTIFY refuse it.
- */
+/** Channel of NOTIFY and LISTEN. At most 63 bytes, or LISTEN cuts it and NOTIFY refuses it. */
 export function channelOf(layout: TableLayout): string {
   const channel = `rowpost.${tableKey(layout)}`;
   return Buffer.byteLength(channel) <= 63
@@ -118,19 +110,16 @@ function hashOf(text: string): number {
 }
 
 /**
- * Rings for relays of other processes, once per transaction, delivered at its commit. The commits
- * of transactions that notify are done one by one in the whole database cluster, each waiting for
- * the disk of the one before: with 8 connections 570 transactions a second instead of 1,850. So of
- * the transactions that enqueue at the same time only one notifies: the one that gets an advisory
- * lock, 1,740 a second. What the others enqueue is found by the polls after the ring, which follow
- * close on each other while there is something to do.
+ * Rings for relays of other processes, once per transaction, delivered at its commit. Commits that
+ * notify run one by one in the whole database cluster: 570 transactions a second on 8 connections
+ * instead of 1,850. So of parallel enqueuing transactions only the one with an advisory lock
+ * notifies (1,740 a second); the polls that follow a ring find the other messages.
  *
- * The lock's key is of the 50 ms in which the transaction began, so that one which stays open for
- * minutes silences nobody but those of its own beginning, and holds one lock however long it
- * enqueues: with a key of each statement's time a job of 11 minutes held 12,632, and the server's
- * lock table was full. Its later calls get the lock again and notify again, which the server drops
- * as repeated; after a rollback to a savepoint, which takes lock and notification back, they do
- * both anew.
+ * The lock's key is the 50 ms in which the transaction began, so an open transaction silences only
+ * those that began with it, and holds one lock. With keys by statement time, a job of 11 minutes
+ * held 12,632 locks and filled the server's lock table. Later calls notify again, which the server
+ * drops as duplicates; after a rollback to a savepoint, which undoes lock and notification, they
+ * take effect anew.
  */
 export function ringOn(channel: string, payload = "''"): string {
   const window = "((date_part('epoch', transaction_timestamp()) * 20)::bigint % 2147483647)::integer";
@@ -138,7 +127,7 @@ export function ringOn(channel: string, payload = "''"): string {
     THEN pg_notify(${literal(channel)}, ${payload}) IS NULL END)`;
 }
 
-/** A json goes into a column of jsonb as well. */
+/** A json value fits a jsonb column too. */
 const BODIES: Readonly<Record<TableLayout["bodyType"], string>> = {
   text: "incoming.body",
   json: "incoming.body::json",
@@ -146,22 +135,19 @@ const BODIES: Readonly<Record<TableLayout["bodyType"], string>> = {
 };
 
 /**
- * One statement for any number of messages, one text for all of them: it can be prepared, and needs
- * no escaping of bodies. Measured with 100 messages of 400 bytes, not prepared: this 2.5 us of
- * client CPU a row, 1.1 ms in all; multi-row VALUES 2.5 us and 1.4 ms (its text has to be parsed
- * anew for every size); unnest of text arrays 6 to 8 us and 1.5 ms. With one message it is as fast
- * as plain VALUES (0.16 against 0.15 ms).
+ * One text for any number of messages can be prepared, and bodies need no escaping. With 100
+ * messages of 400 bytes, not prepared: this 2.5 us of client CPU a row, 1.1 ms in all; multi-row
+ * VALUES 2.5 us and 1.4 ms (parsed anew for every size); unnest of text arrays 6 to 8 us and 1.5
+ * ms. One message takes 0.16 ms, plain VALUES 0.15.
  *
- * `$1::text::json` and not `$1::json`: postgres.js would make JSON of the text again. ids in the
- * order of the array, because the function scan feeds the identity column in that order. A
- * duplicate is left out, the transaction stays usable, and the caller sees it by its absence. Waits
- * only for another transaction that inserts the same identity. If the transaction does not commit,
- * nothing of it was there.
+ * `$1::text::json`, because postgres.js converts a `$1::json` text to JSON again. Ids follow the
+ * array order, in which the function scan feeds the identity column. A duplicate is left out of the
+ * result, and the transaction stays usable. Waits only for another transaction that inserts the
+ * same identity. Without a commit nothing was written.
  *
- * $2 is the mark of the call. With $3 the transaction must have it already, else nothing is
- * inserted: the INSERT of a call that nobody awaits may come behind the ROLLBACK. Without $3 it is
- * the first statement of the call, in its place by the order of the driver, and leaves the mark for
- * those after it. A sub-query, so that it is done once, before the first row.
+ * $2 is the mark of the call. With $3 the transaction must already have it, or nothing is inserted:
+ * without an await, the INSERT may arrive after the ROLLBACK. Without $3 this is the call's first
+ * statement and leaves the mark. A sub-query runs this once, before the first row.
  */
 function insertText(names: Names): string {
   const { column, table, layout } = names;

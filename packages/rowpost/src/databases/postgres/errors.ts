@@ -1,4 +1,3 @@
-/** PostgreSQL's SQLSTATEs as the errors that the flow understands. */
 import {
   DatabaseConflictError,
   DatabaseUnavailableError,
@@ -10,10 +9,10 @@ import {
 import { WITHOUT_KEY } from "../sql/table-findings.ts";
 import { tlsFailure } from "../sql/tls-failure.ts";
 
-/** Prisma's own codes, around the server's; the SQLSTATEs of class P are P0001 to P0004. */
+/** Prisma's own codes around the server's; SQLSTATEs of class P are P0001 to P0004. */
 const PRISMA = /^P[12]\d{3}$/;
 
-/** SQLSTATE, or a code of Node's such as ECONNRESET; found through the wrappers of ORMs. */
+/** SQLSTATE or a Node code such as ECONNRESET, found through the wrappers of ORMs. */
 export function errorCode(error: unknown, depth = 0): string | undefined {
   if (typeof error !== "object" || error === null || depth > 5) return undefined;
   const { code, originalCode } = error as { readonly code?: unknown; readonly originalCode?: unknown };
@@ -28,17 +27,17 @@ export function errorCode(error: unknown, depth = 0): string | undefined {
 
 /**
  * Serialization failure, deadlock, lock wait over (lock_timeout, NOWAIT). Each undoes its
- * statement, and with it the transaction.
+ * transaction.
  */
 const CONFLICT: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
 
-/** A write where none is taken. */
+/** A write on a read-only server. */
 const READ_ONLY = "25006";
 
 /**
- * The server goes, or has no room, or is not the one that takes writes: shutdown, crash of another
- * backend, starting up, too many connections, idle time-outs, read-only after a fail-over. 57014 is
- * a statement that ran into statement_timeout, or that somebody cancelled.
+ * The server is going away, full, or refuses writes: shutdown, crash of another backend, starting
+ * up, too many connections, idle time-outs, read-only after a fail-over. 57014: canceled or ran
+ * into statement_timeout.
  */
 const AWAY: ReadonlySet<string> = new Set([
   "57P01",
@@ -53,12 +52,11 @@ const AWAY: ReadonlySet<string> = new Set([
   "53400",
 ]);
 
-/** The connection, or the server behind it, is gone or will not work any more. */
+/** Whether the connection, or the server behind it, is gone or unusable. */
 export function isAway(error: unknown): boolean {
   const code = errorCode(error);
   if (code !== undefined && (AWAY.has(code) || code.startsWith("08") || /^E[A-Z_]+$/.test(code))) return true;
-  // pg's own errors carry no code: the socket was closed under a query, or the client was used
-  // after its end.
+  // pg's own errors carry no code: the socket closed during a query, or the client had ended.
   return (
     error instanceof Error &&
     /^Connection terminated|^Client was closed|^Client has encountered|timeout expired|timeout exceeded/.test(
@@ -68,8 +66,8 @@ export function isAway(error: unknown): boolean {
 }
 
 /**
- * Of a prepared statement, before anything is done: ALTER TABLE has changed the type of a column
- * that it returns (0A000), or DISCARD, DEALLOCATE or a pooler has taken it away (26000).
+ * A prepared statement failed before it ran: ALTER TABLE changed a returned column's type (0A000),
+ * or DISCARD, DEALLOCATE or a pooler removed it (26000).
  */
 export function isOutdatedPlan(error: unknown): boolean {
   const code = errorCode(error);
@@ -77,27 +75,27 @@ export function isOutdatedPlan(error: unknown): boolean {
 }
 
 /**
- * Is it one row that the table does not take? Data errors such as 22001 (too long) and 22P05 (not
- * in the database's encoding), constraints, a view's CHECK OPTION, RAISE in a trigger.
+ * Whether the table refuses this one row: data errors such as 22001 (too long) and 22P05 (not in
+ * the database's encoding), constraints, a view's CHECK OPTION, RAISE in a trigger.
  */
 export function isRowRefused(error: unknown): boolean {
   return /^(22|23|44|P0001)/.test(errorCode(error) ?? "");
 }
 
-/** The letter that the database's encoding lacks, where that is the error. */
+/** The letter that the database's encoding lacks, if that is the error. */
 export function lackedLetter(error: unknown): string | undefined {
   if (errorCode(error) !== "22P05") return undefined;
-  // In every language of the server.
+  // Works in every server language.
   const bytes = /0x[\da-f]{2}(?: 0x[\da-f]{2})*/i.exec(describeError(error))?.[0].split(" ").map(Number);
   return bytes && Buffer.from(bytes).toString();
 }
 
-/** Is a table not there? A session of ours says so with a SchemaError around the server's words. */
+/** Our sessions wrap this error in a SchemaError. */
 export function isTableMissing(error: unknown): boolean {
   return errorCode(error instanceof SchemaError ? error.cause : error) === "42P01";
 }
 
-/** What the tables or the rights on them lack, as an error of ours; undefined for anything else. */
+/** Our error for missing tables, columns or privileges; undefined for any other error. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {
   const code = errorCode(error);
   const said = `${statement}: ${describeError(error)}`;
@@ -110,7 +108,7 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
   });
 }
 
-/** A driver's error as one of ours, where it means one; anything else as it is. */
+/** Translates a driver's error where we have one for it; returns any other unchanged. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
   const failure = tlsFailure(error, statement, { trust: "sslmode=verify-full&sslrootcert=PATH" });

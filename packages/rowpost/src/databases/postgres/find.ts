@@ -1,12 +1,14 @@
-/** Pages of messages that a filter means, and the indexes on their states. Nothing here locks. */
+/**
+ * Pages of messages that match a filter, and the indexes on their states. No statement here locks.
+ */
 import type { MessageState } from "../../message/states.ts";
 import { joined, part, plain, type Sql } from "../sql/cold.ts";
 import type { MessageTable, TableWords, Way } from "../sql/cold-table.ts";
 import { whereOf } from "../sql/insight/find.ts";
 
 /**
- * Rows without a time and with one stand in different partial indexes, `sending` ones in one. Those
- * without a time are in indexes of the default table in the order of ids, by state.
+ * Rows without a time and with one are in different partial indexes, `sending` rows in one. The
+ * default table indexes those without a time by state in id order.
  */
 export function waysTo({ column, layout, state: literal }: MessageTable, state: MessageState): readonly Way[] {
   const is = part`${column("state")} = ${literal(state)}`;
@@ -29,7 +31,7 @@ export const page: TableWords["page"] = (table, { along, archived, limit, match,
   if (along !== "states" || states === undefined) {
     const conditions =
       states === undefined ? where : [...where, part`${column("state")} IN (${joined(states.map(state), ", ")})`];
-    // Or it would walk the table in the order of ids, to find the first rows soon.
+    // Otherwise the planner walks the table in id order to find the first rows soon.
     if (match.keyPrefix !== undefined && along === "names")
       return part`WITH found AS MATERIALIZED (
   SELECT ${fields} ${from}${whereOf(conditions)}
@@ -38,12 +40,12 @@ SELECT m.* FROM found AS m ORDER BY m.id ${order}${atOrder} LIMIT ${limit}`;
     return part`SELECT ${fields} ${from}${whereOf(conditions)}
 ORDER BY ${column("id")} ${order}${atOrder} LIMIT ${limit}`;
   }
-  // MATERIALIZED: the planner does not know how rare a state is, and would walk the table in the
-  // order of ids to find the first rows soon. The ids first: an index has the states too.
+  // MATERIALIZED, because the planner does not know how rare a state is and would walk the table by
+  // id. Finds ids first, in an index with the states.
   const found = states
     .flatMap((each) => table.waysTo(each))
     .map(({ inIdOrder, where: way }): Sql => {
-      // Elsewhere the planner would walk the table in that order too, with no limit of time.
+      // Elsewhere the planner would walk the table in that order too, without a time limit.
       const inOrder = inIdOrder ? part` ORDER BY ${column("id")} ${order} LIMIT ${limit}` : part``;
       return part`  (SELECT ${column("id")} AS id ${from} WHERE ${joined([way, ...where], " AND ")}${inOrder})`;
     });

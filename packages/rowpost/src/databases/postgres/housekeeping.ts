@@ -1,7 +1,4 @@
-/**
- * The slow work beside the relay: sweeps, timers, suspension, archive. Small batches, so that no
- * lock is held for long.
- */
+/** Housekeeping: sweeps, timers, suspension, archive. Small batches keep locks short. */
 import type { TimedDecision } from "../../relay/store.ts";
 import { inIdOrder } from "../../runtime/compare-ids.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
@@ -26,7 +23,6 @@ import {
 } from "./names.ts";
 import { oldTransactions } from "./old-transactions.ts";
 
-/** Statements of the housekeeping store. */
 export function housekeepingStatements(names: Names): HousekeepingStatements {
   return {
     ...sweepStatements(names),
@@ -42,7 +38,7 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
 
 function sweepStatements(names: Names): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "gauges"> {
   const { id, state, topic, nextRetryAt, gmtCreate } = names.column;
-  // Reads the small index of rows in `sending`; no lock.
+  // Reads the small index on `sending` rows. No lock.
   const list = (where: string): string => `SELECT m.${id} AS id, ${names.shard} AS shard, ${names.tokenColumns},
   m.${topic} AS topic
 FROM ${names.table} m
@@ -53,9 +49,8 @@ LIMIT $1::bigint`;
   const listSome = list(` AND ${names.shard} = ANY ($2::integer[])`);
   const strays = tokenSource("stray");
   /*
-   * Fenced, and only the very claim that was seen twice (rule: watched-sending): a row that was
-   * settled or claimed since has another token. Locks the lease rows, then the rows that nobody
-   * holds: one that a user holds is left for the next look, and keeps nobody else waiting.
+   * Fenced, and only for the same claim seen twice (rule: watched-sending): later changes move the
+   * token. Locks the lease rows, then the free message rows; others are left for the next sweep.
    */
   const recover = `${fenceClause(names)}, free AS MATERIALIZED (
   SELECT m.${id} FROM ${strays} JOIN fence ON fence.shard = stray.shard JOIN ${names.table} m ON m.${id} = stray.id
@@ -68,8 +63,8 @@ WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${id} = free.${id}
   AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}`;
   const bounded = (which: string, limit = "$1"): string =>
     `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT ${limit}::bigint)`;
-  // Of the failed ones the newest: behind 10,000 old ones those of another topic would not be seen.
-  // In the order of ids by the index of the default table only; another one would be walked whole.
+  // Newest failed rows first: behind 10,000 old ones, those of another topic would be missed. Only
+  // the default table has an index in id order.
   const newest = names.layout.name === "default" ? ` ORDER BY m.${id} DESC` : "";
   const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
 FROM (
@@ -104,8 +99,8 @@ function strayStatements(
   names: Names,
 ): Pick<HousekeepingStatements, "listStrays" | "failUnknownStates" | "failUnreached"> {
   const { id, state, failReason, nextRetryAt } = names.column;
-  // Rows that somebody else has locked are left for the next round. If we die right after it: they
-  // are failed, and a person sees why.
+  // Skips locked rows until the next round. If we die right after it, the rows are failed with a
+  // visible reason.
   const failStrays = (where: string, reason: string): string => `UPDATE ${names.table} m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
   ${failReason} = left(${reason}, ${names.layout.failReasonLength})${names.changed}
@@ -114,8 +109,8 @@ WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${id} = ANY ($
     unknownState(names),
     `'UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand'`,
   );
-  // With the id in it, because a constant is cast to the column while the statement is planned:
-  // where the column is shorter than the layout says, it would fail with no such row in the table.
+  // Includes the id, because planning casts a constant to the column, which fails if the column is
+  // shorter than the layout says.
   const unreached = `${id} < 1 AND ${state} = ${names.state("pending")}`;
   const list = [unknownState(names), unreached]
     .map(
@@ -134,8 +129,7 @@ WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${id} = ANY ($
 function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed" | "applyTimed" | "resetBackoff"> {
   const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt, failReason } =
     names.column;
-  // Three walks along the index of timed rows, each in its order; only their ends are sorted
-  // together.
+  // Three walks along the index on timed rows; only the results are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `(SELECT m.${id} AS id, ${names.shard} AS shard,
     ${names.tokenColumns}, m.${state} AS state, m.${messageType} AS message_type,
     m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count, ${msSince(`m.${gmtCreate}`)} AS age_ms,
@@ -153,9 +147,9 @@ LIMIT $1::bigint`;
   const delayed = deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) = 0` : `m.${deliverAt} > ${NOW}`;
   /*
    * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
-   * so that a second call goes on where the first ended; never a delayed one (rule:
-   * delay-is-not-retry), nor one that is set behind. Of failed ones the slow
-   * retry comes due. Locks them; a claim of one that came due meanwhile is skipped.
+   * so a second call continues where the first ended; never delayed rows (rule: delay-is-not-retry)
+   * or rows set behind. For failed rows the slow retry comes due. Locks the rows; skips one claimed
+   * meanwhile.
    */
   const reset = `UPDATE ${names.table} m
 SET ${nextRetryAt} = ${after("ramp.place * $3::bigint")}${names.changed}
@@ -186,9 +180,8 @@ WHERE m.${id} = ramp.id`;
 }
 
 /**
- * For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
- * because they are not due. If we die right after it: those rows are due, and the others are found
- * by nobody until their time comes.
+ * For a clock that was set back. Locks free rows in id order; no relay works on them, because they
+ * are not due. If we die right after it, those rows are due, and the rest wait for their time.
  */
 function clockStatements(names: Names): Pick<HousekeepingStatements, "shortenWaits" | "readClock"> {
   const { id, state, retryCount, nextRetryAt, deliverAt } = names.column;
@@ -220,11 +213,11 @@ WHERE m.${id} = ramp.id`;
 }
 
 /**
- * Locks the rows in id order; a person or a consumer who changed one since it was listed has moved
+ * Locks the rows in id order. A person or consumer who changed a row since it was listed has moved
  * its token, and wins. If we die right after it, every row is either as decided or still due.
  *
- * `skipLocked`: locks what nobody holds in a CTE of its own, and changes that. A row that a user
- * holds is still due and comes again.
+ * `skipLocked` locks free rows in a CTE and changes only those; the others are still due and come
+ * again.
  */
 function applyTexts(names: Names, skipLocked: boolean): Readonly<Record<TimedDecision["transition"], string>> {
   const { id, state } = names.column;
@@ -244,10 +237,9 @@ WHERE m.${id} = decided.id${skipLocked ? ` AND m.${id} = free.${id}` : ""} AND m
 }
 
 /**
- * They lock the lease rows (key share), then those of the message rows that nobody holds: one that
- * a user holds keeps no other waiting, and is met again. Nobody but us may claim them; a person's
- * change since the scan shows in the token. If we die right after it, each row is either as it was
- * or as decided.
+ * They lock the lease rows (key share), then the free message rows; others are met again. No other
+ * relay may claim them, and a person's change shows in the token. If we die right after it, each
+ * row is either as it was or as decided.
  */
 function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
   const { id, state, failReason, nextRetryAt } = names.column;
@@ -302,9 +294,9 @@ WHERE ${own} AND ${pending}`;
 }
 
 /**
- * The rows stay locked until the end of the transaction, so what is copied is what is deleted
- * (rule: checked-move). ARRAY(…) and not IN (…): a generic plan takes an unknown LIMIT for a tenth
- * of the table, and then walks all of it to join.
+ * The rows stay locked, so exactly the copied rows are deleted (rule: checked-move). ARRAY(…)
+ * instead of IN (…): a generic plan takes an unknown LIMIT for a tenth of the table and walks all
+ * of it.
  */
 function removalStatements(names: Names): ReturnType<typeof removalCalls> {
   const { archive, table } = names;
@@ -324,7 +316,7 @@ WHERE m.${id} = ANY (ARRAY(${next(finished)} LIMIT $2::bigint))
   AND ${removable(finished, "m")} AND ${old(`COALESCE(m.${since ?? gmtModified}, m.${gmtModified})`, "$3")}${names.ofTopics}
 ORDER BY m.${id}
 FOR UPDATE OF m SKIP LOCKED`;
-  // Reads that many entries of the index and the next; no lock.
+  // Reads that many index entries and the next. No lock.
   const pass = (finished: "sent" | "consumed"): string => `${next(finished)} OFFSET $2::bigint LIMIT 1`;
   return removalCalls(
     {

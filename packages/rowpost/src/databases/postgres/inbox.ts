@@ -1,4 +1,4 @@
-/** The inbox: what a consumer has handled. */
+/** The inbox: messages that a consumer has handled. */
 import type { InboxDialect, InboxStatements } from "../sql/inbox-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { inSchema, quoteName } from "../sql/sql-names.ts";
@@ -7,9 +7,9 @@ import { errorCode, translateError } from "./errors.ts";
 import { createNames, isoText, NOW } from "./names.ts";
 import { schemaStatements } from "./schema.ts";
 
-/** lock_timeout is over. */
+/** lock_timeout exceeded. */
 const LOCK_NOT_AVAILABLE = "55P03";
-/** SAVEPOINT can only be used in transaction blocks; no such savepoint. */
+/** SAVEPOINT outside a transaction block; no such savepoint. */
 const NO_SAVEPOINT: ReadonlySet<string | undefined> = new Set(["25P01", "3B001"]);
 
 export const inbox: InboxDialect = {
@@ -23,7 +23,7 @@ function createStatements(layout: TableLayout): InboxStatements {
   const table = inSchema(layout, layout.table);
   const columns = "consumer, message_type, message_key, topic, message_id, attempt, handled_by, handled_at";
   const unlessThere = "ON CONFLICT (consumer, message_type, message_key) DO NOTHING";
-  // Our own drivers tell the count; an ORM may tell only of rows.
+  // Our drivers return the count; an ORM may return only rows.
   const recordOwn = `INSERT INTO ${table} (${columns})
 VALUES ($1, $2, $3, $4, $5, $6, $7, ${NOW})
 ${unlessThere}`;
@@ -36,11 +36,11 @@ RETURNING 1 AS recorded`;
     markTransaction,
 
     /**
-     * Waits for another transaction that inserts the same identity, as long as lock_timeout lets
-     * it. After that one's commit it inserts nothing, and the transaction stays usable; under
-     * REPEATABLE READ it fails with 40001 instead, because it may not see that row. After a
-     * rollback it inserts. Plain values, which every driver and ORM can bind. If we die
-     * right after it, the row is not there. Mark and check as in the INSERT of enqueue.
+     * Waits up to lock_timeout for another transaction that inserts the same identity. If that one
+     * commits, this inserts nothing and the transaction stays usable (under REPEATABLE READ it
+     * fails with 40001); if it rolls back, this inserts. Plain values, which every driver and ORM
+     * can bind. If we die right after it, the row does not exist. Mark and check as in the INSERT
+     * of enqueue.
      */
     record: (row, { asked, isOwn, mark }) => {
       const { attempt, consumer, handledBy, key, messageId, topic, type } = row;
@@ -50,7 +50,7 @@ RETURNING 1 AS recorded`;
         : { name: "recordHandlingWithin", text: recordWithin, params: [...params, mark, asked] };
     },
 
-    /** No lock: the row is committed, and older than any that is forgotten. */
+    /** No lock: the row is committed and too young to be forgotten. */
     readHandling: ({ consumer, type, key }, { isOwn, mark }) => ({
       name: isOwn === true ? "readHandling" : "readHandlingWithin",
       text: `SELECT ${isoText("handled_at")} AS handledat, handled_by AS handledby, message_id AS messageid, attempt AS attempt
@@ -61,10 +61,9 @@ FROM ${table} WHERE consumer = $1 AND message_type = $2 AND message_key = $3${
     }),
 
     /**
-     * Locks the rows that it deletes, the oldest first, and passes over those that another process
-     * deletes at the same time. By their places, which cannot change while they are locked: by
-     * their identities the planner would hash 500 of them and read the whole table. If we die right
-     * after it, they are gone, or all there.
+     * Locks and deletes the oldest rows, skipping those of a parallel call. By place, which cannot
+     * change under the lock; by identity the planner would read the whole table. If we die right
+     * after it, either all of them are gone or none.
      */
     forgetHandlings: ({ olderThanMs, limit }) => ({
       name: "forgetHandlings",
@@ -74,8 +73,7 @@ FROM ${table} WHERE consumer = $1 AND message_type = $2 AND message_key = $3${
       params: [olderThanMs, limit],
     }),
 
-    // By the index on the time, whose order is nearly that of the page: only what was handled in
-    // one millisecond is sorted.
+    // Uses the index on the time: only rows of the same millisecond are sorted.
     readHandlings({ after, consumer, fromMs, limit, toMs }) {
       const place = after === undefined ? fromMs : Date.parse(after.handledAt);
       const behind = `NOT (handled_at = to_timestamp($1::float8 / 1000) AND (consumer, message_type, message_key) <= ($4::text, $5::text, $6::text))`;

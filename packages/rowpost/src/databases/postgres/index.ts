@@ -17,16 +17,15 @@ import { words } from "./words.ts";
 
 export type { PgConfig, PgPool, PostgresOptions } from "./driver.ts";
 
-/** Only another unique key of a user's own table: ours is left to ON CONFLICT. */
+/** Only from another unique key of a user's own table: ON CONFLICT handles ours. */
 const UNIQUE_VIOLATION = "23505";
 
 /**
- * A {@link Database} on PostgreSQL (`npm install pg`). Connects to nothing yet.
- * `outbox.transaction` runs on the given pool; the relay's sessions are connections of its own with
- * the same options, and never taken from the pool. They need the server itself, or a pooler in
- * session mode: settings, prepared statements and LISTEN live in the session; in transaction mode
- * they are refused, and only the outbox works. Throws `ConfigurationError` for options that fit
- * nothing.
+ * A {@link Database} on PostgreSQL (`npm install pg`). Does not connect yet. `outbox.transaction`
+ * runs on the given pool; the relay opens its own connections with the same options. They need the
+ * server itself, or a pooler in session mode, because settings, prepared statements and LISTEN
+ * belong to the session. Behind a pooler in transaction mode they are refused, and only the outbox
+ * works. Throws `ConfigurationError` for invalid options.
  */
 export function postgres(options: PostgresOptions): Database {
   const driver = createDriver(options);

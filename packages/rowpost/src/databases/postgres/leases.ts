@@ -1,13 +1,8 @@
-/**
- * Leases, the registry of relay instances, and suspension rules: small tables beside the message
- * table.
- */
 import type { ShardLease } from "../../relay/store.ts";
 import { registryCalls } from "../sql/calls.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
 import { after, isoText, msBetween, type Names, NOW, numberArray, SHARDS, textArray } from "./names.ts";
 
-/** Statements of the lease store. */
 export function leaseStatements(names: Names): LeaseStatements {
   return { ...shardStatements(names), ...takeoverStatements(names), ...registryStatements(names) };
 }
@@ -16,25 +11,25 @@ type ShardStatements = Pick<LeaseStatements, "ensureShards" | "renew" | "readLea
 
 function shardStatements(names: Names): ShardStatements {
   const { shardTable, leaseKey } = names;
-  // Rows that two instances insert at once meet at the primary key; the second finds them there.
-  // Nothing to lose when we die.
+  // Parallel inserts meet at the primary key, and existing rows stay. If we die right after it,
+  // nothing is lost.
   const ensureShards = `INSERT INTO ${shardTable} (table_name, shard)
 SELECT ${leaseKey}, shard FROM generate_series(0, ${SHARDS - 1}) AS missing (shard)
 ON CONFLICT (table_name, shard) DO NOTHING`;
-  // Changes no key column, so it waits for no fence (see fenceClause), and a takeover that came
-  // first shows in the epoch.
+  // Changes no key column, so it waits for no fence (see fenceClause); an earlier takeover shows in
+  // the epoch.
   const renew = `UPDATE ${shardTable} lease
 SET lease_until = ${after("$2::bigint")}, lease_ms = $2::bigint
 FROM unnest($3::integer[], $4::bigint[]) AS held (shard, epoch)
 WHERE lease.table_name = ${leaseKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
   const read = `SELECT shard, owner, epoch, ${isoText("lease_until")} AS lease_until, lease_ms
 FROM ${shardTable} WHERE table_name = ${leaseKey} ORDER BY shard`;
-  // The epoch stays: the next owner raises it, and until then no fence of ours finds its owner.
+  // Keeps the epoch, which the next owner raises; without an owner our fences do not match.
   const release = `UPDATE ${shardTable} lease
 SET owner = NULL, lease_until = ${NOW}, in_flight = '{}'
 FROM unnest($2::integer[], $3::bigint[]) AS held (shard, epoch)
 WHERE lease.table_name = ${leaseKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
-  /** Of a takeover, whose transaction has these lease rows locked. */
+  /** Part of a takeover, whose transaction has locked these lease rows. */
   const clearListed = `UPDATE ${shardTable} SET in_flight = '{}' WHERE table_name = ${leaseKey} AND shard = ANY ($1::integer[])`;
   return {
     ensureShards: () => ({ name: "ensureShards", text: ensureShards, params: [] }),
@@ -64,10 +59,9 @@ function takeoverStatements(names: Names): TakeoverStatements {
   const { shardTable, leaseKey, table, column } = names;
   const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
   /*
-   * Locks the lease rows in shard order, so that two takers do not block each other crosswise, and
-   * waits for every fenced statement under way (see fenceClause). Whoever comes second sees another
-   * epoch and takes nothing. lease_until is compared as the text that was observed: it proves that
-   * nobody renewed (rule: hand-over).
+   * Locks the lease rows in shard order, so takers cannot deadlock, and waits for running fenced
+   * statements (see fenceClause). The second taker finds another epoch and takes nothing. Compares
+   * lease_until as observed, to prove that it was not renewed (rule: hand-over).
    */
   const take = `WITH free AS MATERIALIZED (
   SELECT lease.shard
@@ -83,11 +77,10 @@ SET owner = $1, epoch = lease.epoch + 1, lease_until = ${after("$2::bigint")}, l
 FROM free
 WHERE lease.table_name = ${leaseKey} AND lease.shard = free.shard`;
   /*
-   * Its own statement, because it needs a snapshot from after the takeover's lock: in one statement
-   * with it, 0 of 3 rows were seen (rule: takeover-fence). Locks the rows in `sending` that nobody
-   * else holds. A plain UPDATE would wait for one that a user holds until the takeover fails as a
-   * whole, at every heartbeat, for as long as his transaction is open; such a row is left for the
-   * sweep of rule: watched-sending. If we die before the commit, the shards are as free as before.
+   * A separate statement, because it needs a snapshot after the takeover's lock: in one statement
+   * it saw 0 of 3 rows (rule: takeover-fence). Locks the free `sending` rows; waiting for a user's
+   * lock would fail the takeover at every heartbeat, so the sweep finds such a row (rule:
+   * watched-sending). If we die before the commit, the shards stay free.
    */
   const recoverShards = `UPDATE ${table} m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
@@ -99,11 +92,10 @@ WHERE m.${id} = ANY (ARRAY(SELECT m.${id} FROM ${table} m
       ? `${retryCount} = m.${retryCount}`
       : `${deliveryCount} = COALESCE(m.${deliveryCount}, 0) + 1`;
   /*
-   * Locks the listed rows that nobody else holds; the lists are ours with the lease rows. A row
-   * that a user holds is passed over, and this one delivery of it stays uncounted: the list cannot
-   * keep it, because our first batch replaces the list (rule: listed-in-flight). That is safe: a
-   * late settle of the old owner fails at the epoch, and the limit on crashes (rule:
-   * crash-counting) is reached one crash later.
+   * Locks the free listed rows; the lease rows are ours already. Skips a row that a user holds,
+   * without counting this delivery, because our first batch replaces the list (rule:
+   * listed-in-flight). That is safe: a late settle of the old owner fails at the epoch, and the
+   * crash limit (rule: crash-counting) is reached one crash later.
    */
   const recoverListed = `UPDATE ${table} m
 SET ${counted}${names.changed}
@@ -133,8 +125,8 @@ function observedParams(observed: readonly ShardLease[]): readonly string[] {
 }
 
 /**
- * Which relays run, and what they must not send. Each statement that writes locks the rows of the
- * registry that it writes, one or those of the dead, until its own end; no other statement does.
+ * Running relays and suspension rules. Each writing statement locks the registry rows it writes
+ * (its own or dead instances') until it ends; no other statement writes them.
  */
 function registryStatements(names: Names): ReturnType<typeof registryCalls> {
   const { isLeaseKey, leaseKey, relayTable, shardTable, suspensionTable, tableKey } = names;
@@ -147,8 +139,8 @@ FROM ${relayTable} WHERE ${isLeaseKey} ORDER BY table_name, owner`;
 FROM ${shardTable} WHERE ${isLeaseKey} ORDER BY table_name, shard`;
   const remove = `DELETE FROM ${relayTable} WHERE table_name = ${leaseKey} AND owner = $1`;
   const forget = `DELETE FROM ${relayTable} WHERE ${isLeaseKey} AND seen_at < ${NOW} - interval '1 day'`;
-  // Both bounds: after the server's clock was set back, a dead instance would else stay alive until
-  // the clock has caught up (rule: hand-over).
+  // Both bounds: after the clock was set back, a dead instance would otherwise count as alive until
+  // the clock catches up (rule: hand-over).
   const timeout = "$1::bigint * interval '1 millisecond'";
   const instances = `SELECT owner, label, CASE WHEN seen_at BETWEEN ${NOW} - ${timeout} AND ${NOW} + ${timeout} THEN 1 ELSE 0 END AS alive
 FROM ${relayTable} WHERE table_name = ${leaseKey} ORDER BY owner`;

@@ -1,11 +1,11 @@
-/** LISTEN on a connection of its own. What is heard is a hint; losing it costs latency only. */
+/** LISTEN on its own connection. A lost notification costs only latency. */
 import { cut, type Driver, end, type PgClient } from "./driver.ts";
 import { translateError } from "./errors.ts";
 
-/** First and longest wait before the next try to connect again. */
+/** First and longest wait before reconnecting. */
 const RECONNECT_MIN_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
-/** A connection that a firewall has forgotten stays silent for hours: ask, and expect an answer. */
+/** Probe interval: a connection dropped by a firewall stays silent for hours. */
 const PROBE_EVERY_MS = 30_000;
 const PROBE_TIMEOUT_MS = 5_000;
 
@@ -13,15 +13,15 @@ const PROBE_TIMEOUT_MS = 5_000;
 export interface ListenOptions {
   readonly driver: Driver;
   readonly channel: string;
-  /** The payload of a notification; undefined after each connection, when some were missed. */
+  /**
+   * Called with the payload of a notification, or undefined after each connect, when some were
+   * missed.
+   */
   readonly heard: (payload?: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/**
- * Listens until it is closed, and connects again by itself after a loss. Rejects when the first
- * connection fails.
- */
+/** Listens until closed and reconnects after a loss. Rejects if the first connection fails. */
 export async function listenOn(options: ListenOptions): Promise<{ close(): Promise<void> }> {
   const { driver, channel, heard } = options;
   let closed = false;

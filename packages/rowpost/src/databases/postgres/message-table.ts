@@ -1,4 +1,3 @@
-/** The message table and its indexes. */
 import { type ColumnTypes, messageColumns, present } from "../sql/message-columns.ts";
 import { literal, quoteName } from "../sql/sql-names.ts";
 import { isWaiting, type Names, unknownState } from "./names.ts";
@@ -19,10 +18,10 @@ export const TYPES: ColumnTypes = {
 /**
  * CACHE 1: with a cache, ids of one key could go backwards between connections (rule: key-order).
  *
- * fillfactor 50, because every message is written three times: with room in its page a new version
- * stays there. Measured, 50,000 messages of 380 bytes enqueued, claimed and sent: server CPU 21 to
- * 24 us a message, WAL 995 bytes, 71 MB in the end; with fillfactor 70: 27 us, 1,373 bytes, 84 MB;
- * with 100: 25 us, 1,916 bytes, 93 MB.
+ * fillfactor 50 keeps new versions in their page, since each message is written three times. 50,000
+ * messages of 380 bytes enqueued, claimed and sent: server CPU 21 to 24 us a message, WAL 995
+ * bytes, 71 MB in the end; with fillfactor 70: 27 us, 1,373 bytes, 84 MB; with 100: 25 us, 1,916
+ * bytes, 93 MB.
  */
 export function messageTable(names: Names): string {
   const { id, messageType, messageKey } = names.column;
@@ -34,13 +33,11 @@ export function messageTable(names: Names): string {
 }
 
 /**
- * One partial index for each walk of the statements, in the order of that walk: each holds only the
- * rows of its walk, so that a million finished rows cost the scan nothing. `_unknown` is empty in a
- * healthy table and costs a comparison per write.
+ * One partial index per walk, in its order and with its rows only, so a million finished rows cost
+ * the scan nothing. `_unknown` is empty in a healthy table and costs one comparison per write.
  *
- * `_topic` holds what a person looks for by topic; an index on every row's topic, which each of the
- * three writes of a message has to maintain, cost 5 of 27 us of server CPU a message. Other lists
- * by topic walk the primary key from the newest row.
+ * `_topic` serves people's searches. Indexing the topic of every row cost 5 of 27 us of server CPU
+ * a message. Other lists by topic walk the primary key from the newest row.
  */
 export function messageIndexes(names: Names): readonly string[] {
   const { id, state, nextRetryAt, orderingKey, topic } = names.column;
@@ -68,8 +65,8 @@ export function messageIndexes(names: Names): readonly string[] {
 }
 
 /**
- * One for rows without a time and with one; see scanTopics. A claim and a settle of 500 rows,
- * medians, batch by batch beside each other: 17.4 ms with it, 17.5 and 18.0 without.
+ * One index for rows with and without a time; see scanTopics. Claim and settle of 500 rows,
+ * medians, batches side by side: 17.4 ms with it, 17.5 and 18.0 without.
  */
 export function topicIndex(names: Names, create: string): string {
   const { column, layout, table } = names;
@@ -107,9 +104,8 @@ export function comments(names: Names): readonly string[] {
 }
 
 /**
- * A version that a row of another life had is unlikely: after a fail-over that lost commits, a new
- * message can get the id of a lost one, and an outcome of the lost one that comes late must not fit
- * (rule: one-server). Changes no row.
+ * Start value that a lost row is unlikely to have had: after a fail-over that lost commits, ids
+ * recur, and a late outcome of a lost message must not match (rule: one-server). Changes no row.
  */
 export function versionStart(names: Names): readonly string[] {
   return names.layout.name === "default" ? [startVersions(names)] : [];

@@ -1,15 +1,14 @@
-/** What keeps VACUUM from removing old rows: the horizon, and who holds it. */
+/** The horizon that keeps VACUUM from removing old rows, and its holders. */
 import type { Statement } from "../../transactions/executor.ts";
 import type { OldTransactionsRequest } from "../sql/old-transactions.ts";
 
-/** Without an age to go by, so many transactions are old. */
+/** Transactions behind that count as old if the age is unknown. */
 const HELD_UNSEEN = 1_000_000;
 
 /**
- * Reads statistics in memory and takes no lock. A transaction without a snapshot and without
- * writes holds nothing back. Without pg_read_all_stats the age and the state of other roles'
- * processes are NULL, and a standby has none: those are told by how many transactions they are
- * behind.
+ * Reads statistics in memory without a lock. Transactions without a snapshot or writes hold nothing
+ * back. Without pg_read_all_stats other roles' age and state are NULL, as are a standby's; those
+ * are judged by how many transactions they are behind.
  */
 export function oldTransactions({ heldTransactions, olderThanMs }: OldTransactionsRequest): Statement {
   return {

@@ -1,8 +1,6 @@
-/** How PostgreSQL explains a statement. */
 import type { PlanStep } from "../../admin/doctor/store.ts";
 import type { PlanReader } from "../sql/plans.ts";
 
-/** A node of the plan, as far as it is looked at. */
 export interface PlanNode {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
@@ -12,7 +10,7 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** An index without a condition is walked from its beginning, which a LIMIT may end. */
+/** An index without a condition is walked from its start; a LIMIT may end the walk. */
 export const plans: PlanReader = {
   explain: "EXPLAIN (FORMAT JSON)",
   steps(rows, table) {
@@ -25,12 +23,12 @@ export const plans: PlanReader = {
 function stepsOf(node: PlanNode, table: string): PlanStep[] {
   const { "Index Name": index, "Node Type": type, "Plan Rows": rows } = node;
   const below = (node.Plans ?? []).flatMap((each) => stepsOf(each, table));
-  // The bitmap of an index names no table, and stands below the node that does.
+  // The bitmap of an index names no table and is below the node that does.
   const isOfTable = node["Relation Name"] === table && /Scan$/.test(type);
   if (!isOfTable) return below;
   const bitmap = (node.Plans ?? []).flatMap(indexesOf)[0];
   const readsAll = type === "Seq Scan";
-  // What a whole table is read for says nothing of how many rows that are.
+  // For a full table read the row estimate is not the number of rows read.
   return [{ index: index ?? bitmap, readsAll, rows: readsAll ? undefined : rows }, ...below];
 }
 

@@ -1,26 +1,25 @@
 /**
- * A pooler in transaction mode (PgBouncer and its like) runs each transaction of one client on
- * whichever connection of the server is free. A session of ours would lose its settings, prepared
- * statements and locks there, and leave them on the connections of the application.
+ * A pooler in transaction mode (PgBouncer and others) runs each transaction on any free server
+ * connection. Our sessions would lose settings, prepared statements and locks, or leave them to the
+ * application.
  */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type Driver, end, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 
 /**
- * Looks at a pooler. It hands out first what was given back last, so the first one mostly tells,
- * unless another client was faster. Beside six busy clients of PgBouncer 1.18, 4,800 sessions took
- * 0 to 8 looks more, and three of them 14 or 17. Once all looks have passed, no session of this
- * driver asks again.
+ * Looks at a pooler at most. It hands out the last returned connection first, so the first look
+ * usually decides. Beside six busy clients of PgBouncer 1.18, 4,800 sessions took 0 to 8 further
+ * looks, and three of them 14 or 17. After all looks have passed, this driver does not check again.
  */
 const LOOKS = 100;
 
-/** Drivers behind a pooler that was seen to keep a connection for each client. */
+/** Drivers whose pooler was found to keep one connection per client. */
 const keepingSessions = new WeakSet<Driver>();
 
 /**
- * Throws `ConfigurationError` when statements of this client do not all reach one connection of the
- * server. Changes nothing there, so it comes before the first SET. One round trip where no pooler
- * is: the server then says the same process id in its greeting and in SQL.
+ * Throws `ConfigurationError` if this client's statements may reach different server connections.
+ * Changes nothing on the server, so it runs before the first SET. One round trip without a pooler:
+ * greeting and SQL name the same process id.
  */
 export async function refuseSplitSession(
   driver: Driver,
@@ -35,8 +34,8 @@ export async function refuseSplitSession(
   const other = await driver.connect("watch", signal);
   try {
     for (let look = 0; look < LOOKS; look += 1) {
-      // Its transaction keeps the connection that it got. In transaction mode that is the one that
-      // ours has just been on; if somebody else took that one, ours gets another now.
+      // This transaction keeps its server connection: in transaction mode the one our client just
+      // used, or else ours now gets a different one.
       await answer(other, { text: "BEGIN" });
       if ((await backendOf(other)) === ours || (await backendOf(client)) !== ours) throw splitSession(driver);
       await answer(other, { text: "ROLLBACK" });

@@ -1,12 +1,12 @@
 /**
- * Reading: what waits, and what stands in front of it. No locks; one snapshot each, READ COMMITTED.
+ * Reads waiting messages and their predecessors. No locks; one snapshot per statement, READ
+ * COMMITTED.
  */
 
 import { literal } from "../sql/sql-names.ts";
 import type { RelayStatements, TopicsRequest } from "../sql/statements.ts";
 import { isWaiting, msSince, type Names, NOW, numberArray, textArray } from "./names.ts";
 
-/** Statements that read messages for the relay. */
 export function scanStatements(
   names: Names,
 ): Pick<
@@ -48,15 +48,15 @@ export function scanStatements(
   };
 }
 
-/** It was sent before: a resend, outside its key's order (rule: key-order). */
+/** Sent before: a resend, outside its key's order (rule: key-order). */
 function resend(names: Names): string {
   const proof = names.column.sentAt ?? names.column.messageId;
   return proof === undefined ? "0" : `CASE WHEN m.${proof} IS NULL THEN 0 ELSE 1 END`;
 }
 
 /**
- * When it could first be sent. Without deliver_at, next_retry_at of a row never tried is its delay
- * (rule: delay-is-not-retry).
+ * Earliest time it could be sent. Without deliver_at, next_retry_at of a row never tried is its
+ * delay (rule: delay-is-not-retry).
  */
 function firstDueAt(names: Names): string {
   const { gmtCreate, deliverAt, nextRetryAt, retryCount } = names.column;
@@ -64,15 +64,15 @@ function firstDueAt(names: Names): string {
   return `GREATEST(m.${gmtCreate}, CASE WHEN COALESCE(m.${retryCount}, 0) = 0 THEN m.${nextRetryAt} END)`;
 }
 
-/** SQL of what the body depends on. `shards`: undefined = all. */
+/** SQL on which the body depends. `shards`: undefined = all. */
 interface BodyWords {
   readonly bodyLimit: string;
   readonly shards?: string | undefined;
 }
 
 /**
- * A length is read without the value, also of one that stands in another table (TOAST): a scan of
- * 500 rows of 400 or 4,000 bytes takes as long as without it.
+ * The length is read without the value, even for TOAST: a scan of 500 rows of 400 or 4,000 bytes is
+ * no slower.
  */
 function scannedColumns(names: Names, { bodyLimit, shards }: BodyWords, due: string): string {
   const column = names.column;
@@ -90,12 +90,10 @@ function scannedColumns(names: Names, { bodyLimit, shards }: BodyWords, due: str
 }
 
 /**
- * Two walks, each along a partial index that is in the order of its ORDER BY, so that each ends
- * after LIMIT rows whatever else is in the table: the waiting rows by id, and the rows whose time
- * has come by time. A row of a shard that is not asked for takes its place in the LIMIT and comes
- * back without its body (rule: bounded-scan): the walk stays bounded, and the sweep knows how far
- * it went. A program that inserts with plain SQL may have set deliver_at alone; such a row is
- * waiting, and is left out here until it is due.
+ * Two walks, waiting rows by id and due rows by time, each along a partial index in its order, so
+ * each ends after LIMIT rows. A row of another shard counts toward the LIMIT and comes back without
+ * its body (rule: bounded-scan), so the sweep knows how far the walk went. A row with only
+ * deliver_at set, by plain SQL, is left out until it is due.
  */
 function scanText(names: Names, body: BodyWords): string {
   const { id, state, nextRetryAt } = names.column;
@@ -118,12 +116,10 @@ function notDelayed({ column: { deliverAt } }: Names): string {
 }
 
 /**
- * The same two walks for each topic, along the partial index on waiting rows by topic, for ids
- * alone; the rows are read by id. The walk of rows without a time is asked for in the order of
- * (next_retry_at, id), which is that of their ids and not that of the primary key, so that no plan
- * walks all ids for a few rows of one topic. Topics and limits stand as constants, without a
- * parameter: what is prepared is planned for no topic in particular, and then walks all that are
- * due. Each text is planned anew.
+ * The same two walks per topic, along the partial index on waiting rows by topic. They find ids;
+ * the rows are read by id. Rows without a time are ordered by (next_retry_at, id), which keeps the
+ * planner off the primary key. Topics and limits are constants: a prepared plan for any topic would
+ * walk all due rows.
  */
 function scanTopicsText(names: Names, { bodyLimit, shards, topics }: TopicsRequest): string {
   const { id, topic, nextRetryAt } = names.column;
@@ -159,7 +155,7 @@ FROM ${names.table} m
 WHERE m.${id} = ANY ($1::bigint[])`;
 }
 
-/** min of a range of the index on waiting rows by topic: one look into it for each. */
+/** min over a range of the index on waiting rows by topic: one lookup per topic. */
 function nextTopicsText(names: Names): string {
   const { topic } = names.column;
   return `SELECT next.topic
@@ -169,11 +165,10 @@ CROSS JOIN LATERAL (
 }
 
 /**
- * For each key the rows that may stand in front of its scanned ones (rule: key-order), by the index
- * on unfinished keyed rows. The index lists the same four states as this statement at its widest,
- * so that the planner can prove that it holds them all. No COLLATE: a parameter takes the column's
- * collation, ours or that of a user's own table, and with it the index; every deterministic
- * collation is equal by bytes (rule: exact-bytes).
+ * For each key, the rows that may stand before its scanned ones (rule: key-order). The index lists
+ * the same four states as this statement at its widest, so the planner can prove that it applies.
+ * No COLLATE: a parameter takes the column's collation, and so its index; every deterministic
+ * collation compares equal by bytes (rule: exact-bytes).
  */
 function keyQueuesText(names: Names, failedBlocks: boolean): string {
   const { id, state, orderingKey, nextRetryAt, retryCount, messageType } = names.column;
@@ -192,7 +187,7 @@ WHERE m.${orderingKey} IS NOT NULL AND m.${state} IN (${states})
 ORDER BY m.${orderingKey}, m.${id}`;
 }
 
-/** The lock that an UPDATE takes anyway; whoever waits for it waits for this short transaction. */
+/** Takes the same lock as an UPDATE, for this short transaction only. */
 function lockFreeRowsText(names: Names): string {
   const { id } = names.column;
   return `SELECT m.${id} AS id

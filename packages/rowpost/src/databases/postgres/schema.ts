@@ -1,6 +1,6 @@
 /**
- * The tables, as numbered migrations, and what checks them. The text of a released migration never
- * changes: its checksum stands in databases.
+ * Numbered migrations and checks of the tables. The text of a released migration never changes:
+ * databases store its checksum.
  */
 import type { ColumnKind } from "../sql/column-types.ts";
 import { companionTables } from "../sql/layouts.ts";
@@ -21,18 +21,15 @@ import { isWaiting, type Names, NOW, textArray } from "./names.ts";
 import { alertTables, consoleTables } from "./tables-beside.ts";
 import { unknownTable } from "./unknown.ts";
 
-/**
- * Statements that make, version and check the tables. DDL is transactional here: all of it happens,
- * or nothing.
- */
+/** DDL is transactional here: all of it takes effect, or nothing. */
 export function schemaStatements(names: Names): SchemaStatements {
   const { migrationTable, tableKey } = names;
   return {
     layout: withoutEngineColumns(names.layout),
     migrations: migrations(names),
     transactional: true,
-    // Until the end of the transaction, so it cannot be forgotten. One for all tables of the
-    // database: migrations are rare.
+    // Held until the transaction ends. One lock for all tables of the database, since migrations
+    // are rare.
     lock: {
       name: "migrationLock",
       text: "SELECT 1 AS locked FROM pg_advisory_xact_lock(hashtext('rowpost.migrate'))",
@@ -61,14 +58,14 @@ export function schemaStatements(names: Names): SchemaStatements {
       text: `INSERT INTO ${migrationTable} (table_name, version, name, checksum, applied_at) VALUES (${tableKey}, $1, $2, $3, ${NOW})`,
       params: [migration.version, migration.name, checksum],
     }),
-    // Every statement says IF NOT EXISTS, and a migration that stopped half way has left nothing.
+    // Every statement has IF NOT EXISTS, and an interrupted migration leaves nothing.
     alreadyDone: () => false,
     ...liveTable(names),
     topicIndex: {
       create: topicIndex(names, "CREATE INDEX CONCURRENTLY"),
       usable: [{ columns: [names.layout.columns.topic], predicate: isWaiting(names, "") }],
     },
-    // The statement names only collations under which different bytes can be equal.
+    // The statement returns only collations that may treat different bytes as equal.
     comparesBytes: (collation) => collation === null,
     columnKind: (type) => columnKind(type, names),
     textKinds: ["text"],
@@ -83,21 +80,20 @@ export function schemaStatements(names: Names): SchemaStatements {
 
 function columnKind(type: string, { layout }: Names): ColumnKind {
   const isZoneless = /^timestamp\b(?!.*with time zone)/.test(type);
-  // The default table is written as instants, which costs less.
+  // The default table is written as instants, which is cheaper.
   if (isZoneless && (layout.clock !== "utc" || layout.name === "default")) return "foreignClock";
   return KINDS.find(([pattern]) => pattern.test(type))?.[1] ?? "other";
 }
 
 const KINDS: readonly (readonly [pattern: RegExp, kind: ColumnKind])[] = [
   [/^(?:small|big)?int(?:eger)?$/, "integer"],
-  // What is longer is filled up with blanks, and compares without them.
+  // Longer ones are padded with blanks and compared without them.
   [/^(?:text|citext|character varying.*|character\(1\))$/, "text"],
   [/^jsonb?$/, "json"],
   [/^bytea$/, "binary"],
   [/^timestamp\b/, "instant"],
 ];
 
-/** What checks the tables as they are. */
 function liveTable(names: Names): Pick<SchemaStatements, "columns" | "indexes"> {
   const columnsText = `SELECT c.relname AS table_name, a.attname AS column_name,
   CASE WHEN t.typname = 'citext' THEN 'citext' WHEN NOT rules.collisdeterministic THEN rules.collname END AS collation,
@@ -110,7 +106,7 @@ JOIN pg_catalog.pg_class c ON c.oid = to_regclass(wanted.name)
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_collation rules ON rules.oid = a.attcollation`;
-  // An index that is still being made, or whose making failed, is not used.
+  // Ignores an index that is still being built or whose build failed.
   const indexesText = `SELECT i.indexrelid::text AS index_name, part.place - 1 AS place, a.attname AS column_name,
   pg_get_expr(i.indpred, i.indrelid) AS predicate, CASE WHEN i.indisunique AND i.indimmediate THEN 1 ELSE 0 END AS is_unique
 FROM pg_catalog.pg_index i
@@ -166,7 +162,8 @@ function migrations(names: Names): readonly Migration[] {
       name: "confirmations of unknown messages",
       statements: unknownTable(names),
     },
-    // 10 made the tables that 13 drops; its number stands in databases, and is not used again.
+    // Migration 10 made the tables that 13 drops. Databases store its number, so it is not used
+    // again.
     { version: 11, name: "alerts", statements: alertTables(names) },
     { version: 12, name: "versions begin anywhere", statements: versionStart(names) },
     {
@@ -179,10 +176,9 @@ function migrations(names: Names): readonly Migration[] {
 }
 
 /**
- * `epoch` stands in the primary key of the lease rows although (table_name, shard) is unique
- * without it: any change of it then waits for fenced statements under way, also one by hand (see
- * fenceClause in names.ts). fillfactor leaves room for the renewals, which then are HOT updates:
- * they change no indexed column.
+ * `epoch` is in the primary key, although (table_name, shard) is unique, so that any change of it,
+ * even by hand, waits for running fenced statements (see fenceClause in names.ts). fillfactor
+ * leaves room for renewals, which are HOT updates.
  */
 function companionTablesOf(names: Names): readonly string[] {
   const tableName = 'table_name varchar(160) COLLATE "C" NOT NULL';
@@ -222,7 +218,7 @@ function companionTablesOf(names: Names): readonly string[] {
   ];
 }
 
-/** Of types that name their consumers. Several message tables may share it. */
+/** For types that name their consumers. Several message tables may share it. */
 function confirmations({ confirmationTable, layout }: Names): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${confirmationTable} (
@@ -237,7 +233,7 @@ function confirmations({ confirmationTable, layout }: Names): readonly string[] 
   ];
 }
 
-/** Several message tables may share these: what is there already stays. */
+/** Several message tables may share these, so existing tables stay. */
 function operations({ auditTable, layout, relayTable }: Names): readonly string[] {
   const index = (name: string, columns: string): string =>
     `CREATE INDEX IF NOT EXISTS ${quoteName(`${layout.companion}_audit_${name}`.slice(-63))} ON ${auditTable} (${columns})`;
@@ -265,8 +261,8 @@ function operations({ auditTable, layout, relayTable }: Names): readonly string[
 }
 
 /**
- * The archive keeps ids and has no unique (type, key): an archived key may be used again (rule:
- * checked-move). A table of the user's own is copied as it is.
+ * The archive keeps ids and has no unique (type, key), because an archived key may be used again
+ * (rule: checked-move). A user's own table is copied as it is.
  */
 function archiveTable(names: Names): readonly string[] {
   const { archive, column, layout, table } = names;
@@ -288,8 +284,8 @@ function archiveTable(names: Names): readonly string[] {
 }
 
 /**
- * After TRUNCATE … RESTART IDENTITY ids begin again at 1, and the archive has rows with them. The
- * key that was is looked up: PostgreSQL has cut its name where the table's is long.
+ * After TRUNCATE … RESTART IDENTITY ids restart at 1, while the archive keeps the same ids. The old
+ * key's name is looked up, because PostgreSQL cuts long names.
  */
 function archiveKey({ archive, column }: Names): readonly string[] {
   return [

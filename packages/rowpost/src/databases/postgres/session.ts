@@ -1,7 +1,4 @@
-/**
- * A session of rowpost's own: settings, one statement after another, time-outs, and proof that it
- * is dead.
- */
+/** A session of rowpost's own. */
 
 import { randomBytes } from "node:crypto";
 import { closeQuietly } from "../../runtime/deadline.ts";
@@ -22,18 +19,18 @@ import { refuseSplitSession } from "./pooler.ts";
 const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
 /**
- * The server gives up first, so that the outcome is known; when even its refusal does not come, the
- * connection is cut this much later.
+ * The server times out first, so the outcome is known. Without its answer, the connection is cut
+ * this much later.
  */
 const ANSWER_GRACE_MS = 500;
-/** How often, and for how long, `abandon` asks whether the server is done with the session. */
+/** Interval and limit of `abandon`'s polls. */
 const ABANDON_POLL_MS = 20;
 const ABANDON_POLLS = 250;
-/** Statements that a connection keeps prepared: far more than there are texts of one layout. */
+/** Prepared statements per connection, far more than the texts of one layout. */
 const PREPARED_LIMIT = 200;
 
 /**
- * Which server process works for a session. Its start tells it from a later one with the same
+ * Server process of a session. The start time distinguishes it from a later process with the same
  * number.
  */
 interface Backend {
@@ -42,12 +39,12 @@ interface Backend {
   readonly version: string;
 }
 
-/** Nothing was done, and the next try prepares the statement under a new name. */
+/** Nothing was done; the next try prepares the statement under a new name. */
 class OutdatedPlanError extends DatabaseConflictError {}
 
 /**
- * Opens a session. Throws `DatabaseUnavailableError` when the server cannot be reached, and
- * `ConfigurationError` behind a pooler that would split the session.
+ * Throws `DatabaseUnavailableError` if the server cannot be reached, and `ConfigurationError`
+ * behind a pooler that would split the session.
  */
 export async function openSession(driver: Driver, options: SessionOptions): Promise<Session> {
   const timeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
@@ -69,16 +66,15 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
 }
 
 /**
- * Each setting is explicit: a server's, database's or role's defaults must not change what the
- * statements mean. But for default_transaction_read_only, with which an administrator keeps writers
- * out before a switchover. A row that a policy hides from this role would never be sent, and nobody
- * would be told: with row_security off the server refuses such a statement.
+ * Explicit settings keep defaults of server, database or role from changing what statements mean.
+ * Exception: default_transaction_read_only, with which an administrator stops writers before a
+ * switchover. With row_security off the server refuses a statement on rows that a policy hides,
+ * instead of never sending them.
  *
- * The planner's settings are for queues: statistics are from a time when the table was empty, or
- * full, and a plan that reads all of it to find the next 500 rows stops the relay. Every hot
- * statement has an index in the order it needs, so a sequential or bitmap scan is never the better
- * plan; without parallel workers the branches of a scan come back in their order; and JIT would
- * compile what runs for a millisecond.
+ * Statistics may come from an empty or a full table, and a plan that reads all of it for the next
+ * 500 rows stops the relay. Every hot statement has an index in its order, so sequential and bitmap
+ * scans are never better; without parallel workers the branches of a scan keep their order; JIT
+ * would compile statements that run for a millisecond.
  */
 async function prepare(client: PgClient, options: SessionOptions, timeoutMs: number): Promise<Backend> {
   const lockWaitMs = options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS;
@@ -117,7 +113,7 @@ async function prepare(client: PgClient, options: SessionOptions, timeoutMs: num
   return { pid: Number(row?.["pid"]), startedAt: String(row?.["started_at"]), version: String(row?.["version"]) };
 }
 
-/** An advisory lock of the session's own, which nobody else asks for. */
+/** An advisory lock that only this session uses. */
 async function takeLock(client: PgClient, timeoutMs: number): Promise<string> {
   const lock = String(randomBytes(8).readBigInt64BE());
   await answer(client, { text: "SELECT pg_advisory_lock($1::bigint)", values: [lock] }, timeoutMs);
@@ -125,8 +121,8 @@ async function takeLock(client: PgClient, timeoutMs: number): Promise<string> {
 }
 
 /**
- * Takes each lock for the length of this statement, shared: two who look at once do not take it for
- * held because of each other.
+ * Takes each lock shared, for this statement, so that parallel checks do not see each other's as
+ * held.
  */
 function freeLocks(locks: readonly string[]): Statement {
   const text = `SELECT lock::text AS lock FROM unnest($1::bigint[]) AS lock WHERE pg_try_advisory_xact_lock_shared(lock)`;
@@ -134,8 +130,8 @@ function freeLocks(locks: readonly string[]): Statement {
 }
 
 /**
- * The client's answer, or an error after `timeoutMs` and the grace. The connection must then be
- * cut: its next answer would be this one's.
+ * Fails after `timeoutMs` plus the grace. The connection must then be cut, because its next answer
+ * would be this one's.
  */
 async function answer(client: PgClient, query: PgQuery, timeoutMs: number): Promise<PgResult> {
   let timer: NodeJS.Timeout | undefined;
@@ -167,8 +163,8 @@ function createSession(
   let prepared = 0;
   let dead = false;
   /**
-   * Statements and transactions take turns: a statement of somebody else must not slip into a
-   * transaction, and pg 9 queues none.
+   * Statements and transactions take turns, so that no foreign statement enters a transaction; pg 9
+   * queues none.
    */
   let turn: Promise<unknown> = Promise.resolve();
   client.on("error", () => die());
@@ -182,8 +178,8 @@ function createSession(
   }
 
   /**
-   * Prepared by its text and not by the statement's name: one session may serve several layouts.
-   * Not for tools, whose texts vary.
+   * Named by the text, because one session may serve several layouts. Not for tools, whose texts
+   * vary.
    */
   function preparedName(text: string): string | undefined {
     if (purpose !== "relay" && purpose !== "lease") return undefined;
@@ -217,7 +213,7 @@ function createSession(
     }
   }
 
-  /** An outdated plan is mended here; within a transaction, whoever began that runs it again. */
+  /** Retries an outdated plan here; within a transaction, the caller that began it retries. */
   async function sendAlone(statement: Statement): Promise<QueryResult> {
     const result = await send(statement).catch((error: unknown) => {
       if (error instanceof OutdatedPlanError) return send(statement);
@@ -242,8 +238,8 @@ function createSession(
         try {
           return resultOf(await send(statement));
         } catch (error) {
-          // Any error ends a transaction here: the server refuses everything but ROLLBACK, and
-          // would answer COMMIT with ROLLBACK.
+          // Any error ends a transaction: the server refuses all but ROLLBACK and answers COMMIT
+          // with ROLLBACK.
           lost = error;
           throw error;
         }
@@ -261,7 +257,7 @@ function createSession(
     }
   }
 
-  /** A session whose rollback fails is worth nothing: its locks go with the connection. */
+  /** If the rollback fails, the connection is dropped together with its locks. */
   async function rollback(): Promise<void> {
     if (dead) return;
     await send({ name: "rollback", text: "ROLLBACK", params: [] }).catch(() => die());
@@ -302,9 +298,9 @@ function lostError(what: string, cause: unknown): TransactionLostError {
 }
 
 /**
- * Terminates the backend of a session and looks until it is gone. A backend leaves pg_stat_activity
- * only after it has finished or rolled back what it was doing, so afterwards no statement of that
- * session can take effect (rule: claim-token). The same role may terminate its own backends.
+ * Terminates the backend of a session and polls until it is gone. A backend leaves pg_stat_activity
+ * only after finishing or rolling back, so no statement of that session can take effect afterwards
+ * (rule: claim-token). A role may terminate its own backends.
  */
 async function proveGone(driver: Driver, backend: Backend, signal: AbortSignal | undefined): Promise<void> {
   const what = `prove that a session of ${driver.label} is dead`;

@@ -1,6 +1,6 @@
 /**
- * Outcomes of a batch, one statement for those sent and one for the rest. Fenced (rule:
- * takeover-fence, see `fenceClause`), bound to one claim (rule: claim-token).
+ * Outcomes of a batch. Fenced (rule: takeover-fence, see `fenceClause`) and bound to one claim
+ * (rule: claim-token).
  */
 import type { Outcome } from "../../relay/store.ts";
 import { inIdOrder } from "../../runtime/compare-ids.ts";
@@ -19,12 +19,11 @@ import {
 
 type From = "sending" | "pending";
 
-/** Statements that settle. */
 export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther" | "deleteSent"> {
   const sent = { sending: settleSentText(names, "sending"), pending: settleSentText(names, "pending") };
   const deleted = { sending: deleteSentText(names, "sending"), pending: deleteSentText(names, "pending") };
   const other = { sending: settleOtherText(names, "sending"), pending: settleOtherText(names, "pending") };
-  // A value that no text asks for has no type, and is refused.
+  // An unused parameter has no type and is refused.
   const elapsed = (elapsedMs: number): readonly number[] => (names.column.lastRetryAt === undefined ? [] : [elapsedMs]);
   return {
     settleSent({ fence, outcomes, elapsedMs, from }) {
@@ -67,17 +66,15 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
   };
 }
 
-/**
- * Start of the attempt, written here and not by the claim, which writes fixed-size columns only.
- */
+/** Start of the attempt. Not written by the claim, which writes fixed-size columns only. */
 function startedAt(place: string): string {
   return `${NOW} - ${place}::bigint * interval '1 millisecond'`;
 }
 
 /**
- * A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved
- * with the confirmation, so the claim is told by delivery_count there. Both kinds of rows are
- * locked in the order given, after the lease rows. If we die right after it: done.
+ * A row that a confirmation overtook into `consumed` only gets its receipt; its lock_version has
+ * moved, so delivery_count identifies the claim. Locks the rows in the given order, after the lease
+ * rows. If we die right after it, nothing is missing.
  */
 function settleSentText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, deliveryCount, messageId } = names.column;
@@ -101,8 +98,8 @@ WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
 
 /**
  * A row that a confirmation has overtaken is left to housekeeping. Locks like the settle of sent
- * rows. If we die before it, the message is sent again, with the same identity; right after it:
- * done.
+ * rows. If we die before it, the message is sent again with the same identity; right after it,
+ * nothing is missing.
  */
 function deleteSentText(names: Names, from: From): string {
   const { id, state } = names.column;
@@ -114,9 +111,9 @@ WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
 }
 
 /**
- * Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
- * written where there was one (retry_delta 1). Locks like the settle of sent rows. If we die right
- * after it: done.
+ * Failures and uncounted returns: pending with a time, or failed. Writes the start of an attempt
+ * (retry_delta 1). Locks like the settle of sent rows. If we die right after it, nothing is
+ * missing.
  */
 function settleOtherText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, retryCount, deliveryCount, lastRetryAt } = names.column;

@@ -1,9 +1,7 @@
 /** Tables beside the message table that no relay needs. */
 import type { Names } from "./names.ts";
 
-/**
- * Who is logged in to the console; and how, with what success and from which states a change went.
- */
+/** Console sessions, and for each change its way, its success and its from-states. */
 export function consoleTables({ auditTable, sessionTable }: Names): readonly string[] {
   return [
     `ALTER TABLE ${auditTable}
@@ -20,7 +18,7 @@ export function consoleTables({ auditTable, sessionTable }: Names): readonly str
   ];
 }
 
-/** Several message tables may share them: what is there already stays. */
+/** Several message tables may share them, so existing tables stay. */
 export function alertTables({ alertTable, silenceTable }: Names): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${alertTable} (

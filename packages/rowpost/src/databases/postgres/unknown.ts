@@ -1,4 +1,4 @@
-/** Confirmations whose message is unknown. They are kept in transactions of the user's pool. */
+/** Confirmations of unknown messages, kept in transactions of the user's pool. */
 import { quoteName } from "../sql/sql-names.ts";
 import type { UnknownStatements } from "../sql/unknown-statements.ts";
 import { type Names, NOW } from "./names.ts";
@@ -24,7 +24,7 @@ export function unknownTable({ layout, unmatchedTable }: Names): readonly string
 
 export function unknownStatements({ tableKey, unmatchedTable }: Names): UnknownStatements {
   return {
-    // A plain read: two that count at once may both add, and pass the limit by a call each.
+    // A plain read: two parallel counts may exceed the limit by one call each.
     countUnknown: (most) => ({
       name: "countUnknown",
       text: `SELECT count(*) AS kept FROM (SELECT 1 FROM ${unmatchedTable} WHERE table_name = ${tableKey} LIMIT $1::bigint) AS u`,
@@ -32,8 +32,8 @@ export function unknownStatements({ tableKey, unmatchedTable }: Names): UnknownS
     }),
 
     /*
-     * Locks the entries of these identities, in the order of the rows, which all calls keep. If we
-     * die right after it, nothing is kept, and the confirmations stand: they have committed before.
+     * Locks these entries in row order, as all calls do. If we die right after it, nothing is kept,
+     * but the confirmations have committed before.
      */
     keepUnknown: (rows) => ({
       name: "keepUnknown",
@@ -46,9 +46,8 @@ DO UPDATE SET reason = EXCLUDED.reason, times = u.times + EXCLUDED.times, last_a
     }),
 
     /*
-     * Locks entries that are old. The age stands in it twice: one that is said again meanwhile is
-     * looked at again under the lock, and stays. If we die right after it, those are gone that were
-     * to go.
+     * Locks old entries. The age is checked again under the lock, so an entry reported meanwhile
+     * stays. If we die right after it, the expired entries are gone.
      */
     forgetUnknown: ({ limit, olderThanMs }) => ({
       name: "forgetUnknown",

@@ -1,5 +1,6 @@
 /**
- * What the live table lets a relay do: told by its indexes and columns, never by its layout's name.
+ * Abilities that a relay gets from the live table's indexes and columns, never from the layout's
+ * name.
  */
 import type { TableAbilities } from "../../relay/store.ts";
 import type { Session } from "../database.ts";
@@ -9,7 +10,6 @@ import { integer, text } from "./rows.ts";
 import type { SchemaStatements, TopicIndex } from "./statements.ts";
 import { readIndexes, type TableIndex, tableFindings } from "./table-findings.ts";
 
-/** Reads the indexes of the message table. */
 export async function readAbilities(
   session: Session,
   options: {
@@ -44,7 +44,7 @@ function serves(index: TableIndex, wanted: TopicIndex["usable"][number]): boolea
   );
 }
 
-/** `(((state)::text || ''::text) = 'pending'::text)` and `state || '' = 'pending'` in one form. */
+/** Normalizes `(((state)::text || ''::text) = 'pending'::text)` to `state || '' = 'pending'`. */
 function plain(predicate: string | undefined): string | undefined {
   return predicate
     ?.replace(/::[a-z ]+/gi, "")

@@ -1,7 +1,6 @@
 /**
- * From a call to its statement, for dialects that build their texts once: the values in the order
- * that is named here, so that a dialect with `?` and one with `$1` differ in nothing but their
- * texts.
+ * Maps calls to statements for dialects that build their texts once. The order of the values is
+ * documented here, so dialects with `?` and `$1` differ only in their texts.
  */
 
 import type { OperatorAction } from "../../admin/message-admin.ts";
@@ -20,10 +19,8 @@ import {
 } from "./statements.ts";
 import type { UnknownStatements } from "./unknown-statements.ts";
 
-/** Texts under the names of the calls. */
 type Texts<Statements, Name extends keyof Statements> = Readonly<Record<Name, string>>;
 
-/** How a dialect takes a list of ids as one value. */
 export type EncodeIds = (ids: readonly string[]) => unknown;
 
 type EnqueueName = "insert" | "findIdentities" | "deleteIdentities";
@@ -34,7 +31,7 @@ export function enqueueCalls(
   encode: {
     readonly message: (message: EncodedMessage) => unknown;
     readonly identity: (message: EncodedMessage) => unknown;
-    /** Values behind the messages. */
+    /** Values after the messages. */
     readonly check?: (check: TransactionCheck, name: EnqueueName) => readonly unknown[];
   },
 ): Pick<EnqueueStatements, EnqueueName> {
@@ -64,7 +61,7 @@ type RegistryName =
 
 /**
  * reportInstance: owner, label. writeReport: report, owner. removeInstance: owner. readInstances:
- * the time-out in milliseconds, as often as the text asks for it.
+ * the time-out in milliseconds, once per placeholder.
  */
 export function registryCalls(
   texts: Texts<LeaseStatements, RegistryName>,
@@ -129,8 +126,8 @@ export function confirmCalls(
 }
 
 /**
- * The changes take: author (where the layout has updated_by), for suspendRows its milliseconds,
- * ids. putSuspension: scope, value, reason, author, milliseconds.
+ * The changes take: author (if the layout has updated_by), for suspendRows its milliseconds, ids.
+ * putSuspension: scope, value, reason, author, milliseconds.
  */
 export function operatorCalls(
   names: SqlNames,
@@ -158,8 +155,8 @@ export function operatorCalls(
 type RemovalName = "lockFinished" | "passFinished" | "copyToArchive" | "deleteRows" | "purgeArchive";
 
 /**
- * lockFinished: after id, limit, age in milliseconds; passFinished: after id, rows to pass over; a
- * text of each for each state. copyToArchive, deleteRows: ids. purgeArchive: age, limit.
+ * One text per state. lockFinished: after id, limit, age in milliseconds; passFinished: after id,
+ * rows to skip. copyToArchive, deleteRows: ids. purgeArchive: age, limit.
  */
 export function removalCalls(
   texts: Texts<HousekeepingStatements, Exclude<RemovalName, "lockFinished" | "passFinished">> &

@@ -1,4 +1,4 @@
-/** Does the live database have what the layout says? Asked once, when a relay or a tool opens. */
+/** Compares the live database with the layout, once when a relay or a tool opens. */
 
 import { PermissionError, SchemaError } from "../../runtime/errors.ts";
 import type { Executor } from "../../transactions/executor.ts";
@@ -8,7 +8,6 @@ import { companionTables } from "./layouts.ts";
 import { integer, text, textOrNull } from "./rows.ts";
 import type { SchemaStatements } from "./statements.ts";
 
-/** Columns of rowpost's own tables. */
 const COMPANION_COLUMNS: Readonly<
   Record<"shard" | "relay" | "suspension" | "audit" | "confirmation" | "unmatched", readonly string[]>
 > = {
@@ -35,17 +34,13 @@ const COMPANION_COLUMNS: Readonly<
   unmatched: ["table_name", "message_type", "message_key", "consumer", "reason", "times", "first_at", "last_at"],
 };
 
-/**
- * Columns that tell messages apart: a folding collation would take two messages for one (rule:
- * exact-bytes).
- */
+/** Identity columns: a folding collation would confuse two messages (rule: exact-bytes). */
 const IDENTITY_COLUMNS: readonly (keyof LayoutColumns)[] = ["messageType", "messageKey", "topic", "orderingKey"];
 
-/** What was seen on the way. */
 export interface CheckedSchema {
-  /** next_retry_at holds instants to the millisecond, beyond the year 3000. */
+  /** next_retry_at keeps milliseconds and years beyond 3000. */
   readonly nextRetryKeepsMs: boolean;
-  /** The default of lock_version, as the database writes it; null: none, or no such column. */
+  /** Default of lock_version as the database writes it; null: none, or no such column. */
   readonly versionDefault: string | null;
 }
 
@@ -56,7 +51,7 @@ interface LookOptions {
   readonly schema: SchemaStatements;
 }
 
-/** Tables by their names, and columns by `table.column`, in lower case. */
+/** Tables by name and columns by `table.column`, in lower case. */
 interface Tables {
   readonly names: ReadonlySet<string>;
   readonly columns: ReadonlyMap<string, Column>;
@@ -85,15 +80,11 @@ async function readTables(session: Runs, schema: SchemaStatements): Promise<Tabl
   return { names, columns };
 }
 
-/** A column of the message table. */
 function columnOf({ columns }: Tables, { table }: TableLayout, column: string | undefined): Column | undefined {
   return columns.get(`${table}.${column}`.toLowerCase());
 }
 
-/**
- * What is wrong with the message table itself, before the tables beside it are there. Where
- * `migrate` makes it, it need not be there.
- */
+/** Problems of the message table. One that `migrate` makes may be missing. */
 export async function messageTableProblems(session: Runs, { layout, schema }: LookOptions): Promise<readonly string[]> {
   const tables = await readTables(session, schema);
   const isThere = tables.names.has(layout.table.toLowerCase());
@@ -113,10 +104,10 @@ function unfit(layout: TableLayout, schema: SchemaStatements, tables: Tables): s
 }
 
 /**
- * Throws `PermissionError` for a table that this user may not see, and `SchemaError` with every
- * table and column that is missing, and the command that makes them, and every column that does not
- * keep what is written. In the default layout it also refuses an identity column whose collation
- * folds case or accents. The seeds' own DDL makes such columns, so there the writer compares.
+ * Throws `PermissionError` for a hidden table, and `SchemaError` with all missing tables and
+ * columns, the command that makes them, and all columns that alter values. In the default layout it
+ * also refuses an identity column whose collation folds case or accents. `t_local_message` and
+ * `message_table` define such columns, so there the writer compares.
  */
 export async function checkSchema(session: Runs, options: LookOptions): Promise<CheckedSchema> {
   const { layout, schema } = options;
@@ -140,7 +131,7 @@ export async function checkSchema(session: Runs, options: LookOptions): Promise<
   };
 }
 
-/** `isMade`: `migrate` makes what is missing. */
+/** `isMade`: `migrate` makes the missing parts. */
 export function doesNotFit(layout: TableLayout, problems: readonly string[], isMade: boolean): SchemaError {
   const isShipped = layout.name === layout.table || layout.name === "default";
   const run = `. Run: rowpost migrate --database URL --layout ${layout.name}${isShipped ? "" : ` --table ${layout.table}`}`;
@@ -161,7 +152,7 @@ function folding(layout: TableLayout, schema: SchemaStatements, tables: Tables):
   });
 }
 
-/** Throws `PermissionError` when one of these tables is only hidden from this user. */
+/** Throws `PermissionError` if one of these tables is only hidden from this user. */
 async function findDenied(session: Runs, { lookAt }: SchemaStatements, tables: readonly string[]): Promise<void> {
   for (const table of tables) {
     if (lookAt === undefined) continue;
@@ -173,7 +164,7 @@ async function findDenied(session: Runs, { lookAt }: SchemaStatements, tables: r
 
 type Expected = readonly [table: string, columns: readonly string[]];
 
-/** The message table first. */
+/** The message table comes first. */
 function expectedTables(layout: TableLayout): readonly [Expected, ...Expected[]] {
   const companions = companionTables(layout);
   return [

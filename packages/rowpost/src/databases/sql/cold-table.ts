@@ -1,4 +1,4 @@
-/** A message table in the words of an engine, for statements that stand once (cold.ts). */
+/** A message table in an engine's words, for shared statements (cold.ts). */
 import type { MessageState } from "../../message/states.ts";
 import { type Clock, part, plain, type Sql, type Words } from "./cold.ts";
 import type { FindRequest } from "./insight/requests.ts";
@@ -7,54 +7,50 @@ import type { CompanionTables } from "./layout-names.ts";
 import { companionTables, ENGINE_COLUMNS, tableKey } from "./layouts.ts";
 import { literal, stateLiteral } from "./sql-names.ts";
 
-/** What a dialect says of a layout. */
 export interface TableWords {
-  /** Without columns that the engine has not. */
+  /** Without columns that the engine lacks. */
   readonly layout: TableLayout;
   readonly words: Words;
-  /** The message table's own clock, where that is another one than that of its companions. */
+  /** The message table's clock, if it differs from that of its companions. */
   readonly clock?: Clock | undefined;
-  /** About so many messages; NULL where nobody knows. */
+  /** Approximate number of messages; NULL if unknown. */
   readonly rows: string;
-  /** Shard of row `m`. */
   readonly shard: string;
-  /** ` AND …`, or nothing: row `m` is of a topic that these relays take. */
+  /** ` AND …` or "": row `m` belongs to a topic of these relays. */
   readonly ofTopics: string;
   /** Body and headers of row `m` as they are read. */
   readonly stored: { readonly messageBody: string; readonly headers: string | undefined };
-  /** The statement `find` (insight/find.ts): its conditions without those on the states. */
+  /** The statement `find` (insight/find.ts); `where` leaves out the states. */
   readonly page: (table: MessageTable, request: FindRequest, where: readonly Sql[]) => Sql;
-  /** Conditions of the rows of a state, each of an index; default: the state alone. */
+  /** Conditions for the rows of a state, one per index; default: the state alone. */
   readonly waysTo?: (table: MessageTable, state: MessageState) => readonly Way[];
 }
 
-/** Rows of a state that are found by one index. */
 export interface Way {
   readonly where: Sql;
-  /** The index has them in the order of ids. */
+  /** The index is in id order. */
   readonly inIdOrder: boolean;
 }
 
-/** The message table, whose row is `m` in every statement, and those beside it. */
+/** The message table, whose row is `m` in every statement, and its companions. */
 export interface MessageTable extends Pick<TableWords, "layout" | "words" | "stored" | "page"> {
   readonly messages: Sql;
   readonly companions: Readonly<Record<keyof CompanionTables, Sql>>;
-  /** The message table, or its archive. */
+  /** The message table or its archive. */
   readonly of: (archived: boolean) => Sql;
   /** Value of `table_name` in the companion tables. */
   readonly key: Sql;
   readonly rows: Sql;
   readonly shard: Sql;
   readonly ofTopics: Sql;
-  /** Those that mean something to people. */
+  /** Columns of interest to people. */
   readonly columns: readonly (keyof LayoutColumns)[];
   readonly has: (name: keyof LayoutColumns) => boolean;
-  /** `m.column`, for words; throws for one that the layout lacks. */
+  /** `m.column`, for words; throws for a column that the layout lacks. */
   readonly name: (name: keyof LayoutColumns) => string;
   readonly column: (name: keyof LayoutColumns) => Sql;
   readonly state: (state: MessageState) => Sql;
   readonly waysTo: (state: MessageState) => readonly Way[];
-  /** Of the message table. */
   readonly clock: {
     readonly now: Sql;
     readonly isoNow: Sql;
@@ -62,7 +58,6 @@ export interface MessageTable extends Pick<TableWords, "layout" | "words" | "sto
     readonly iso: (instant: string) => Sql;
     readonly msSince: (instant: string) => Sql;
     readonly msUntil: (instant: string) => Sql;
-    /** A literal. */
     readonly instant: (epochMs: number) => string;
   };
 }
@@ -117,7 +112,7 @@ function clockOf({ after, instant, iso, msSince, msUntil, now }: Clock): Message
   };
 }
 
-/** No engine writes a year of five digits, and PostgreSQL has no year 0. */
+/** No engine writes a five-digit year, and PostgreSQL has no year 0. */
 function within(epochMs: number): Date {
   const [first, last] = ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"].map((text) => Date.parse(text));
   return new Date(Math.min(Math.max(epochMs, first ?? epochMs), last ?? epochMs));

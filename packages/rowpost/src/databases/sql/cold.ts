@@ -1,102 +1,96 @@
 /**
- * SQL that stands once for all engines: a statement is a template, what is put into it becomes its
- * parameters, and what the engines spell in different ways is a word. For what runs now and then; a
- * statement that runs for every message is written whole for each engine (see scan.ts, settle.ts).
+ * SQL shared by all engines: template values become parameters, and words stand for syntax that
+ * differs. Only for rare statements; those that run per message are written for each engine (see
+ * scan.ts, settle.ts).
  */
 import type { Statement } from "../../transactions/executor.ts";
 
-/** Text, and what stands between its parts. */
 export interface Sql {
   readonly texts: readonly string[];
   readonly values: readonly Value[];
 }
 
-/** An id or another number of 64 bits, which travels as text. */
+/** A 64-bit number such as an id, passed as text. */
 export interface Id {
   readonly id: string;
 }
 
-/** A part of a statement that each engine spells in its own way. */
+/** A part of a statement whose syntax differs by engine. */
 export type Word = (words: Words) => Sql;
 
-/** In a template: a parameter, or a part of the statement. */
+/** A template value: a parameter or a part of the statement. */
 export type Value = string | number | null | Id | Sql | Word;
 
-/** A statement that is not spelled yet. */
+/** A statement not yet translated for an engine. */
 export interface Cold {
   readonly name: string;
   readonly sql: Sql;
 }
 
-/** The instants of a table. */
 export interface Clock {
   readonly now: string;
-  /** So many milliseconds from now; before now, where they are negative. */
+  /** Milliseconds from now; negative for the past. */
   readonly after: (ms: Value) => Sql;
   /** A literal of a UTC instant, `YYYY-MM-DD HH:MM:SS.mmm`. */
   readonly instant: (utc: string) => string;
-  /** An instant as ISO 8601. */
   readonly iso: (instant: string) => string;
-  /** Whole milliseconds since then; 0 where it lies ahead, NULL for NULL. */
+  /** Whole milliseconds since the instant; 0 for the future, NULL for NULL. */
   readonly msSince: (instant: string) => string;
-  /** Whole milliseconds until then; less than 0 where it is over, NULL for NULL. */
+  /** Whole milliseconds until the instant; negative once it has passed, NULL for NULL. */
   readonly msUntil: (instant: string) => string;
 }
 
 /**
- * How an engine spells what the others spell in another way. Names are not quoted yet. The clock is
- * that of rowpost's own tables, which is in UTC.
+ * An engine's syntax. Names are not quoted yet. The clock is that of rowpost's own tables, in UTC.
  */
 export interface Words extends Clock {
-  /** Numbers are no parameters. */
+  /** Numbers are written into the text instead of passed as parameters. */
   readonly isNumberInText: boolean;
-  /** Of the parameter in this place, from 1. */
+  /** Placeholder of the parameter at this place, from 1. */
   readonly parameter: (place: number, value: string | number | null | Id) => string;
   readonly quoted: (name: string) => string;
-  /** What `CAST(id AS …)` makes a text. */
+  /** Type for `CAST(id AS …)` to text. */
   readonly text: string;
-  /** An aggregate: numbers as texts by another number, as one JSON object. */
+  /** Aggregate: texts by number, as one JSON object. */
   readonly textsBy: (key: string, number: string) => string;
-  /** A literal of the wall clock of some zone, written as UTC instants are. */
+  /** Literal of a zone's wall clock, written like a UTC instant. */
   readonly wallClock: (text: string) => string;
-  /** What is no code in a query: texts, quoted names, comments. The pattern is sticky. */
+  /** Parts of a query that are not code: texts, quoted names, comments. The pattern is sticky. */
   readonly opaque: RegExp;
   readonly forUpdate: string;
-  /** Behind a table: read by this index, whatever the optimizer knows of the table. */
+  /** After a table: forces this index, whatever the statistics say. */
   readonly by: (index: string) => string;
-  /** Behind the message table: not along its ids, however few rows the optimizer expects. */
+  /** After the message table: avoids its ids, however few rows the optimizer expects. */
   readonly notById: string;
-  /** A column as part of a condition that leads to no index. */
+  /** A column in a condition that must not choose an index. */
   readonly unsought: (column: string) => string;
-  /** A text that is compared by its bytes, whatever its collation is. */
+  /** A text compared by bytes, whatever its collation. */
   readonly bytesOf: (text: string) => string;
-  /** A function: the place of a text in another one, from 1; 0: it is not in it. */
+  /** A function: position of a text in another, from 1; 0 if absent. */
   readonly indexOf: string;
-  /** Texts that begin so, by an index of the column. `isBytes`: it is known to compare bytes. */
+  /** Texts with this prefix, by an index of the column. `isBytes`: the column compares bytes. */
   readonly beginsWith: (column: string, prefix: string, isBytes: boolean) => Sql;
-  /** The column is one of these ids. */
   readonly idIn: (column: string, ids: readonly string[]) => string;
-  /** 1, or 0: no table of this name is where the connection leads. */
+  /** 1 if the connection finds a table of this name, else 0. */
   readonly hasTable: (name: string) => string;
-  /** INSERT INTO that leaves a row as it is whose key is there; with `orNothing` behind it. */
+  /** INSERT INTO that keeps an existing row; needs `orNothing` after it. */
   readonly insertNew: string;
   readonly orNothing: (key: string) => string;
-  /** Behind an UPDATE: consumers that hear of appends look at their groups before they go on. */
+  /** After an UPDATE: wakes consumers that listen for appends to check their groups. */
   readonly andRing: string;
-  /** The condition of rows behind this one in the order of these columns. */
+  /** Condition for rows after this one in the order of these columns. */
   readonly behind: (place: Place) => Sql;
-  /** Joins at most one row of a table, which is looked up by its whole primary key. */
+  /** Joins at most one row of a table by its whole primary key. */
   readonly lookUp: (how: "JOIN" | "LEFT JOIN", table: string, alias: string, on: Sql) => Sql;
-  /** FROM and WHERE: rows `m` that this is true of, whose key is one of these; by an index. */
+  /** FROM and WHERE: matching rows `m` with one of these keys, by an index. */
   readonly withKeys: (rows: KeyedRows) => Sql;
-  /** A SELECT with an order and a limit of its own as one of several of a UNION ALL. */
+  /** A SELECT with its own order and limit inside a UNION ALL. */
   readonly branch: (select: Sql) => Sql;
 }
 
-/** Columns, and the values of a row in them. */
+/** Columns with the values of a row. */
 export type Place = readonly (readonly [column: string, value: Value])[];
 
-/** Of a table, as `m`. */
 export interface KeyedRows {
   readonly from: Sql;
   readonly where: Sql;
@@ -106,31 +100,28 @@ export interface KeyedRows {
 
 type Template = (texts: TemplateStringsArray, ...values: readonly Value[]) => Sql;
 
-/** A part of a statement. */
 export const part: Template = (texts, ...values) => ({ texts, values });
 
-/** SQL as it stands. */
+/** SQL without parameters. */
 export const plain = (text: string): Sql => ({ texts: [text], values: [] });
 
-/** A whole statement, under its name. */
 export function cold(name: string): (...template: Parameters<Template>) => Cold {
   return (...template) => ({ name, sql: part(...template) });
 }
 
 export const id = (value: string): Id => ({ id: value });
 
-/** All of these, with a text between them. */
 export function joined(parts: readonly Value[], between: string): Sql {
   return { texts: ["", ...parts.slice(1).map(() => between), ""], values: parts };
 }
 
-/** The rows behind this one, where an engine compares rows along an index. */
+/** Rows after this one, for engines that compare rows along an index. */
 export function behindRow(place: Place): Sql {
   const values = place.map(([, value]) => value);
   return part`(${plain(place.map(([column]) => column).join(", "))}) > (${joined(values, ", ")})`;
 }
 
-/** An id as it stands in the text of a statement. Throws for all else: it would be code there. */
+/** An id as text of a statement. Throws for anything else, which would be code. */
 export function decimal(value: string): string {
   if (/^-?\d{1,20}$/.test(value)) return value;
   throw new Error(`${JSON.stringify(value)} is no id: ids are whole numbers`);
@@ -140,7 +131,7 @@ export function idInList(column: string, ids: readonly string[]): string {
   return `${column} IN (${ids.length === 0 ? "NULL" : ids.map(decimal).join(", ")})`;
 }
 
-/** Where an engine looks up each value of a list by an index. */
+/** For engines that look up each value of a list by an index. */
 export function keysInList({ from, key, keys, where }: KeyedRows): Sql {
   return part`FROM ${from} WHERE ${where} AND ${key} IN (${joined(keys, ", ")})`;
 }
@@ -188,7 +179,7 @@ export const branch =
   (words) =>
     words.branch(select);
 
-/** The statement as this engine takes it; one that is written for the engine as it is. */
+/** Translates a statement for this engine; returns an engine-specific one unchanged. */
 export function spelled(words: Words, statement: Cold | Statement): Statement {
   if ("text" in statement) return statement;
   const { name, sql } = statement;

@@ -1,7 +1,6 @@
 /**
- * Do the values of a message fit the table's columns? Asked only in sessions of MySQL and MariaDB
- * without a strict sql_mode, where the server cuts what does not fit, stores other letters or
- * another time, and says nothing that a driver or ORM would hand on (rule: exact-text).
+ * Checks whether a message fits the table's columns. Needed only in MySQL and MariaDB sessions
+ * without a strict sql_mode, where the server silently alters values (rule: exact-text).
  */
 import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
@@ -9,19 +8,17 @@ import { ConfigurationError, describeError, InvalidMessageError } from "../../ru
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { lowerCased, type Row, text, textOrNull } from "./rows.ts";
 
-/** What a column takes. */
 interface Room {
   readonly characters: number | null;
   readonly bytes: number | null;
-  /** Null where there is none: JSON, binary. */
+  /** Null for JSON and binary columns. */
   readonly charset: string | null;
   readonly isTimestamp: boolean;
 }
 
-/** What the message table of a database takes. */
 export interface TableRoom {
   readonly database: string;
-  /** By their names in lower case. */
+  /** By name in lower case. */
   readonly columns: ReadonlyMap<string, Room>;
 }
 
@@ -42,8 +39,8 @@ const VALUES: readonly [
 ];
 
 /**
- * Which field of which message has the letter that a character set lacks. `letter`: "" where the
- * server does not say which; then the columns are asked, as far as `room` is known.
+ * Message and field with the letter that a character set lacks. `letter`: "" if the server does not
+ * name it; then the columns are checked, if `room` is known.
  */
 export function letterLacking(
   { columns }: TableLayout,
@@ -67,7 +64,7 @@ export function letterLacking(
   return first && letterRefused(`${first.message.type}:${first.message.key}: the ${first.field}`, first.lacked, cause);
 }
 
-/** `holder`: what has the letter. */
+/** `holder`: the field with the letter. */
 export function letterRefused(holder: string, letter: string, cause: unknown): InvalidMessageError {
   return new InvalidMessageError(
     `${holder} has the letter ${letter}, which the character set of the database or column lacks: take other letters, or a database in UTF-8 (PostgreSQL: ENCODING 'UTF8', MySQL: utf8mb4). Nothing was written.`,
@@ -75,15 +72,15 @@ export function letterRefused(holder: string, letter: string, cause: unknown): I
   );
 }
 
-/** The last second of a TIMESTAMP, which has 32 bits. */
+/** Last second of a 32-bit TIMESTAMP. */
 const TIMESTAMP_END_MS = 2_147_483_647_000;
 
-/** The session stores what does not fit in another form, without a word. */
+/** The session silently alters values that do not fit. */
 export class LenientSessionError extends ConfigurationError {}
 
 /**
- * From rows of `readRoom`, whose columns a handle of the user's may have renamed; undefined without
- * a row.
+ * Parses rows of `readRoom`, whose columns a user's handle may have renamed; undefined without a
+ * row.
  */
 export function tableRoom(rows: readonly Row[]): TableRoom | undefined {
   const columns = new Map<string, Room>();
@@ -101,7 +98,7 @@ export function tableRoom(rows: readonly Row[]): TableRoom | undefined {
   return database === undefined ? undefined : { database, columns };
 }
 
-/** Throws `InvalidMessageError` for a message that the table would not keep as it is. */
+/** Throws `InvalidMessageError` for a message that the table would alter. */
 export function requireRoom(layout: TableLayout, { columns }: TableRoom, message: EncodedMessage): void {
   const refuse = (what: string): never => {
     throw new InvalidMessageError(
@@ -109,7 +106,7 @@ export function requireRoom(layout: TableLayout, { columns }: TableRoom, message
     );
   };
   const isBinary = layout.bodyType === "binary";
-  // A character for each byte.
+  // One character per byte.
   const body = isBinary ? bytesOf(message).toString("ascii") : message.body;
   const contentType = isBinary ? bareType(message) : message.contentType;
   for (const [name, property, read] of VALUES) {
@@ -136,12 +133,12 @@ export function requireRoom(layout: TableLayout, { columns }: TableRoom, message
   }
 }
 
-/** A letter of `value` that the character set lacks; of one that is not known, any but ASCII. */
+/** A letter of `value` that the character set lacks; for an unknown set, any non-ASCII letter. */
 export function lackedBy(charset: string | null, value: string): string | undefined {
   if (charset === null || charset === "utf8mb4") return undefined;
   const lacked = charset.startsWith("utf8")
     ? /[\u{10000}-\u{10ffff}]/u
-    : charset === "latin1" // Of the MySQL family, it is Windows-1252.
+    : charset === "latin1" // latin1 of the MySQL family is Windows-1252.
       ? /[^\0-\xff€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]/u
       : /[^\t\n\r\x20-\x7e]/u;
   return lacked.exec(value)?.[0];

@@ -1,16 +1,15 @@
 /**
- * Do the columns of a message table keep what is written into them? Whoever only enqueues never
- * looks at the table, so the layout says how body and headers are stored, and this holds it against
- * the table when a relay or a tool opens.
+ * Checks whether columns keep written values, by comparing the layout's types of body and headers
+ * with the table when a relay or a tool opens. An enqueuing program never inspects the table.
  */
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { INSTANTS } from "./sql-names.ts";
 
 /**
- * What a type keeps. `text`, `json`, `binary`, `integer` and `instant`: such values as they are.
- * `padded`: text without the blanks at its end. `enum`: the words of its type, as in MySQL. `any`:
- * every value as it is. `numeric`: numbers, and text that looks like one becomes one.
- * `foreignClock`: instants that a session's zone would shift. `other`: none of these.
+ * What a type keeps. `text`, `json`, `binary`, `integer` and `instant`: such values unchanged.
+ * `padded`: text without trailing blanks. `enum`: the words of its type, as in MySQL. `any`: every
+ * value unchanged. `numeric`: numbers, including text that looks like one. `foreignClock`: instants
+ * that a session's zone would shift. `other`: none of these.
  */
 export type ColumnKind =
   | "text"
@@ -25,14 +24,13 @@ export type ColumnKind =
   | "any"
   | "other";
 
-/** What a dialect says of its types. */
 export interface ColumnTypeWords {
-  /** What a column of this type keeps, under the clock of the layout. */
+  /** What a column of this type keeps, under the layout's clock. */
   columnKind(type: string): ColumnKind;
-  /** Kinds in which a text without blanks at its end comes back as it was written. */
+  /** Kinds that return text without trailing blanks unchanged. */
   readonly textKinds: readonly ColumnKind[];
   readonly instantKinds: readonly ColumnKind[];
-  /** What mends a column of the kind `foreignClock`. */
+  /** Fix for a column of the kind `foreignClock`. */
   readonly clockMend: string;
 }
 
@@ -40,7 +38,7 @@ type Property = keyof LayoutColumns;
 
 const INTEGERS: ReadonlySet<Property> = new Set(["retryCount", "deliveryCount", "lockVersion"]);
 
-/** What is wrong with each column, and the way out. `typeOf`: undefined = it is not there. */
+/** The problem of each column and its fix. `typeOf`: undefined = missing column. */
 export function unfitColumns(
   layout: TableLayout,
   types: ColumnTypeWords,
@@ -54,7 +52,7 @@ export function unfitColumns(
   });
 }
 
-/** Undefined: the column keeps what is written. */
+/** Undefined: the column keeps written values. */
 function wayOutOf(layout: TableLayout, types: ColumnTypeWords, property: Property, type: string): string | undefined {
   const kind = types.columnKind(type);
   const named = `columns.${property}`;

@@ -1,8 +1,7 @@
-/** Statements of consumers' reports; what they mean stands in confirmation-writer.ts. */
+/** Statements of consumers' reports; confirmation-writer.ts explains them. */
 import type { Statement } from "../../transactions/executor.ts";
 import type { UnknownStatements } from "./unknown-statements.ts";
 
-/** Type and key of a message. */
 export interface Identity {
   readonly type: string;
   readonly key: string;
@@ -15,18 +14,18 @@ export interface ConfirmedBy {
 }
 
 /**
- * They run on handles of the user's, which may make camelCase of column names: aliases are of one
- * word. Lists are in the order in which rows are locked.
+ * Single-word aliases, because users' handles may convert names to camelCase. Lists are in lock
+ * order.
  */
 export interface ConfirmStatements extends UnknownStatements {
   /**
-   * The short way: `consumed`, for those of these identities that may become so. Absent where the
-   * identities could not be compared byte for byte, or found by their index.
+   * The fast path: `consumed` for those of these identities that may become so. Absent if
+   * identities cannot be compared byte for byte or found by index.
    */
   readonly confirmIdentities?: ((identities: readonly Identity[]) => Statement) | undefined;
   /**
-   * Locks the messages of these identities, as the collation of the columns compares. Aliases: id,
-   * messagetype, messagekey, state, deliverycount. `archive`: the rows there, the oldest first.
+   * Locks the messages of these identities, compared by the columns' collation. Aliases: id,
+   * messagetype, messagekey, state, deliverycount. `archive`: rows there, oldest first.
    */
   lockIdentities(identities: readonly Identity[], place: "messages" | "archive"): Statement;
   /** `consumed`, for locked rows that may become so. */
@@ -37,10 +36,10 @@ export interface ConfirmStatements extends UnknownStatements {
   touchRows(ids: readonly string[]): Statement;
   /** Deadline and reason of locked rows in `sent`. */
   reportFailed(rows: readonly { readonly id: string; readonly reason: string }[]): Statement;
-  /** Who has confirmed which; what stands there already stays. */
+  /** Adds confirmations; existing ones stay. */
   addConfirmations(rows: readonly ConfirmedBy[]): Statement;
-  /** Aliases: id, consumer. Reads what is committed now, whatever the transaction saw before. */
+  /** Aliases: id, consumer. Reads committed data, whatever the transaction saw before. */
   readConfirmations(ids: readonly string[]): Statement;
-  /** Deletes what was confirmed that long ago, the oldest first. On a session of ours. */
+  /** Deletes confirmations of that age, oldest first. Runs on our session. */
   forgetConfirmations(request: { readonly olderThanMs: number; readonly limit: number }): Statement;
 }

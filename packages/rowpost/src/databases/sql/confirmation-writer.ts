@@ -1,8 +1,7 @@
 /**
- * Consumers' reports on any SQL database, in a transaction of the user's or of our own.
- *
- * The messages are locked before anything about them is read: of two consumers that confirm at
- * once, the second one waits, and then counts the first one too (rule: confirmation).
+ * Consumers' reports on any SQL database, in a user's transaction or our own. Messages are locked
+ * before they are read: the later of two parallel confirmations waits and then counts the first
+ * (rule: confirmation).
  */
 import type { MessageState } from "../../message/states.ts";
 import type { CheckedConfirmation, ConfirmationResult, ConfirmationWriter } from "../../outbox/confirmations.ts";
@@ -21,18 +20,15 @@ export interface ConfirmationParts {
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
   readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
-  /** A driver's error as one of ours. */
   readonly translateError: (error: unknown, statement: string) => unknown;
 }
 
-/** Beginning of `fail_reason` while a consumer's report waits for a relay to act on it. */
+/** Beginning of `fail_reason` while a consumer's report waits for a relay. */
 const NOT_CONSUMED = "NOT_CONSUMED";
-/** More confirmations of unknown messages than this nobody reads; they are one mistake. */
+/** More confirmations of unknown messages are not kept: they have one cause. */
 const MOST_UNKNOWN = 10_000;
-/** Characters of a reason that is kept with them. */
 const UNKNOWN_REASON = 1024;
 
-/** A message as it stands under the lock. */
 interface Found {
   readonly id: string;
   readonly state: MessageState | "unknown";
@@ -70,7 +66,7 @@ export function createConfirmationWriter(parts: ConfirmationParts): Confirmation
   };
 }
 
-/** Refuses a handle without a transaction, and says an error of a statement in our words. */
+/** Refuses a handle without a transaction, and translates errors of statements. */
 async function begin(
   { isOutsideTransaction, lackedLetter, translateError, unfitSession }: ConfirmationParts,
   tx: Executor,
@@ -95,13 +91,13 @@ function outsideTransaction(cause?: unknown): TransactionRequiredError {
   );
 }
 
-/** Each once, in the order in which all confirmations lock. */
+/** Unique, in the lock order of all confirmations. */
 function sortedIdentities(confirmations: readonly Identity[]): readonly Identity[] {
   const byName = new Map(confirmations.map(({ type, key }) => [nameOf({ type, key }), { type, key }]));
   return [...byName].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, identity]) => identity);
 }
 
-/** Each identity and consumer once, in the order in which all calls write them. */
+/** Unique by identity and consumer, in the write order of all calls. */
 function unknownRows(confirmations: readonly CheckedConfirmation[]): readonly UnknownRow[] {
   const rows = new Map<string, UnknownRow>();
   for (const { consumer = "", error, key, type } of confirmations) {
@@ -112,14 +108,14 @@ function unknownRows(confirmations: readonly CheckedConfirmation[]): readonly Un
   return [...rows].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, row]) => row);
 }
 
-/** Type and key cannot hold NUL: it separates them. */
+/** Type and key cannot contain NUL, so it separates them. */
 function nameOf({ type, key }: Identity): string {
   return `${type}\0${key}`;
 }
 
 /**
- * By name; those that are in the table, else the youngest of the archive. A collation that folds
- * may find others, which are not meant (rule: exact-bytes).
+ * By name: rows in the table, else the youngest in the archive, without those that a folding
+ * collation adds (rule: exact-bytes).
  */
 async function lock(
   { layout, statements }: ConfirmationParts,
@@ -144,9 +140,8 @@ async function lock(
 }
 
 /**
- * Writes down who has confirmed, and asks who has not: by name of the message, for the types that
- * name their consumers. A new version of the row goes with it, so that a transaction that saw the
- * table before does not count on what it saw.
+ * Records the confirmations and returns the missing consumers by message name, for types that name
+ * their consumers. A new row version makes a transaction with an older snapshot fail.
  */
 async function missingConsumers(
   { statements: { confirm } }: ConfirmationParts,
@@ -184,7 +179,7 @@ interface Facts {
   readonly missing: ReadonlyMap<string, readonly string[]>;
 }
 
-/** `consumed`, for what nobody else has to confirm. */
+/** `consumed`, for messages that await no other consumer. */
 async function consume(
   { statements: { confirm } }: ConfirmationParts,
   run: Run,
@@ -211,8 +206,8 @@ async function consume(
 }
 
 /**
- * Names of the messages whose failure was written: those that are `sent`, at the attempt that is
- * meant, and that nobody confirms in the same call.
+ * Names of messages whose failure was written: `sent`, at the given attempt, not confirmed in the
+ * same call.
  */
 async function reportFailures(
   { layout, statements: { confirm } }: ConfirmationParts,
@@ -236,8 +231,8 @@ async function reportFailures(
 }
 
 /**
- * In ASCII where the database lacks a letter of them. Behind a savepoint, because on PostgreSQL the
- * refusal would take the caller's transaction with it.
+ * In ASCII if the database lacks a letter. A savepoint, because on PostgreSQL the refusal would end
+ * the transaction.
  */
 async function withReasons<Row extends { readonly reason: string | null }>(
   run: Run,
@@ -264,7 +259,7 @@ function reasonOf(consumer: string | undefined, error: string, length: number): 
   return clip(`${NOT_CONSUMED}: ${storable(`${by}${error}`)}`, length);
 }
 
-/** As every database stores it. */
+/** In a form that every database stores. */
 function storable(said: string): string {
   return said.replaceAll("\0", "").replace(/\p{Surrogate}/gu, "\u{FFFD}");
 }

@@ -1,4 +1,4 @@
-/** Why a database could not be reached or entered, in words for whoever has written its address. */
+/** Explains a failed connection to the author of the address. */
 import { codesOf } from "../../runtime/away.ts";
 import {
   ConfigurationError,
@@ -7,17 +7,17 @@ import {
   type RowpostError,
 } from "../../runtime/errors.ts";
 
-/** MySQL's numbers, SQLSTATEs, and codes of the system. */
+/** MySQL's numbers, SQLSTATEs, and system codes. */
 const NO_DATABASE = new Set(["1049", "3D000"]);
 const NO_ACCESS = new Set(["1044", "1045", "1698", "28000", "28P01"]);
 const NO_HOST = new Set(["ENOTFOUND", "EAI_AGAIN"]);
 const NO_SERVER = new Set(["ECONNREFUSED", "ECONNRESET", "EHOSTUNREACH", "ENETUNREACH"]);
-/** mariadb's number of it; pg has words. */
+/** mariadb has a number for it; pg has words. */
 const NO_ANSWER = new Set(["ETIMEDOUT", "45012"]);
 
 /**
- * An error of ours for one that a driver gave while it connected to `label`, an address without a
- * password; undefined: it is about something else.
+ * Translates a driver's error while connecting to `label`, an address without a password; undefined
+ * for other errors.
  */
 export function connectFailure(error: unknown, label: string): RowpostError | undefined {
   const codes = codesOf(error);

@@ -1,20 +1,16 @@
-/** What a dialect supplies for the doctor: one look after the other, each with its judgement. */
+/** A dialect's looks for the doctor, each with its judgment. */
 import type { Diagnosis } from "../../admin/doctor/diagnosis.ts";
 import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { Row } from "./rows.ts";
 
-/** A statement that reads, and what its rows mean. */
 export interface DoctorLook {
-  /** Where it fails, nothing is known of it, and that is said; no other look depends on it. */
+  /** A failure is reported as unknown; no other look depends on it. */
   readonly statement: Statement;
   readonly judge: (rows: readonly Row[]) => readonly Diagnosis[];
 }
 
-/**
- * Ids go up to `limit`: that they run out is told from four fifths on. `statement` makes room for
- * more.
- */
+/** Warns from four fifths of `limit` on that ids run out. `statement` makes room for more. */
 export function idsRunOut(highest: bigint, limit: bigint, statement?: string): readonly Diagnosis[] {
   const percent = Number((highest * 100n) / limit);
   if (percent < 80) return [];
@@ -27,5 +23,5 @@ export function idsRunOut(highest: bigint, limit: bigint, statement?: string): r
   ];
 }
 
-/** A transaction that is open for so long keeps old row versions, or holds locks. */
+/** A transaction open this long keeps old row versions or holds locks. */
 export const OLD_TRANSACTION_S = 300;

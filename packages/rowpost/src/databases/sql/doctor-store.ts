@@ -13,7 +13,7 @@ import { type PlanReader, readPlans } from "./plans.ts";
 import type { StoreParts } from "./relay-store.ts";
 import { integer, text } from "./rows.ts";
 
-/** Clocks differ by some milliseconds everywhere. */
+/** Clocks always differ by some milliseconds. */
 const CLOCK_OFF_MS = 2_000;
 
 export function createDoctorStore(
@@ -41,7 +41,7 @@ export function createDoctorStore(
         if (checked !== undefined) await lookAtAbilities(parts, session, checked, found);
         if (checked !== undefined) await lookAtClock(parts, session, found);
         for (const { judge, statement } of parts.looks) {
-          // Without the table most looks have nothing to look at, and that is said already.
+          // Most looks need the table, and its absence is reported already.
           if (checked === undefined) continue;
           await trying(found, statement.name, async () => found.push(...judge((await session.run(statement)).rows)));
         }
@@ -54,8 +54,8 @@ export function createDoctorStore(
 }
 
 /**
- * As a relay's lease session: one that a pooler would split is refused here, and a connection whose
- * lock proves nothing is told.
+ * Like a relay's lease session: refuses one that a pooler would split, and reports a lock that
+ * proves nothing.
  */
 async function open(parts: StoreParts, found: Diagnosis[]): Promise<Session | undefined> {
   let session: Session;
@@ -84,7 +84,7 @@ async function lookAtTables(
   }
 }
 
-/** Tables of an older version, which still fit. */
+/** Tables of an older version that still fit. */
 async function lookAtVersions({ statements }: StoreParts, session: Session, found: Diagnosis[]): Promise<void> {
   const { schema } = statements;
   await trying(found, "migrations", async () => {
@@ -118,7 +118,7 @@ async function lookAtAbilities(
   });
 }
 
-/** By the middle of the round trip. */
+/** Compares with the middle of the round trip. */
 async function lookAtClock({ statements }: StoreParts, session: Session, found: Diagnosis[]): Promise<void> {
   await trying(found, "clock", async () => {
     const askedMs = Date.now();
@@ -131,7 +131,7 @@ async function lookAtClock({ statements }: StoreParts, session: Session, found: 
   });
 }
 
-/** What may not be looked at is said, and keeps nothing else from being looked at. */
+/** Reports a forbidden look and continues with the others. */
 async function trying(found: Diagnosis[], where: string, look: () => Promise<unknown>): Promise<void> {
   try {
     await look();

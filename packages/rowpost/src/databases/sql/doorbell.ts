@@ -1,9 +1,7 @@
-/**
- * The doorbell inside one process: whoever has committed messages rings, relays here look at once.
- */
+/** The doorbell within a process: rung after a commit, heard by its relays. */
 import type { Doorbell } from "../database.ts";
 
-/** Makes a doorbell. A listener that throws does not keep the others from hearing. */
+/** A listener that throws does not keep the others from hearing. */
 export function createDoorbell<News = undefined>(): Doorbell<News> {
   const listeners = new Set<(news?: News) => void>();
   return {
@@ -12,13 +10,12 @@ export function createDoorbell<News = undefined>(): Doorbell<News> {
         try {
           listener(news);
         } catch {
-          // A wake-up is a hint; whoever enqueued has committed and must not see an error of a
-          // relay.
+          // A ring is a hint: an enqueue that has committed must not see a relay's error.
         }
       }
     },
     subscribe(listener) {
-      // A function of its own for each subscription: the same listener may subscribe twice.
+      // One function per subscription, because the same listener may subscribe twice.
       const entry = (news?: News): void => listener(news);
       listeners.add(entry);
       return () => {

@@ -1,7 +1,7 @@
 /**
- * The statements of one enqueue, or of one handling of the inbox, each in the transaction in which
- * it was called or not at all: a call that nobody awaits goes on while its transaction ends, and
- * another one may begin on the same connection (rule: ended-transaction).
+ * Runs the statements of one enqueue or inbox handling in the call's transaction or not at all:
+ * without an await the transaction may end meanwhile, and another begin on the same connection
+ * (rule: ended-transaction).
  */
 import { randomBytes } from "node:crypto";
 import { DatabaseUnavailableError, TransactionRequiredError } from "../../runtime/errors.ts";
@@ -9,27 +9,26 @@ import type { Executor, QueryResult, Statement } from "../../transactions/execut
 import type { EnqueueStatements, TransactionCheck } from "./statements.ts";
 
 /**
- * Runs a statement in the call's transaction. Throws `TransactionRequiredError`, and nothing is
- * written, where there is none or it has ended.
+ * Throws `TransactionRequiredError`, and writes nothing, if the call's transaction is missing or
+ * has ended.
  */
 export type Send = (make: (check: TransactionCheck) => Statement) => Promise<QueryResult>;
 
-/** What a dialect brings to a call. */
 export interface CallParts {
   readonly statements: { readonly enqueue: Pick<EnqueueStatements, "markTransaction"> };
-  /** The error for a call outside of its transaction, where it is none of enqueue. */
+  /** Error for a call outside its transaction, if it is not an enqueue. */
   readonly outside?: ((cause?: unknown) => TransactionRequiredError) | undefined;
-  /** Is it what the INSERT answers outside a transaction? */
+  /** Whether this is the INSERT's error outside a transaction. */
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
-  /** How long a handle that may never answer is waited for; default {@link SILENT_MS}. */
+  /** Longest wait for a handle that may never answer; default {@link SILENT_MS}. */
   readonly silentMs?: number | undefined;
-  /** Is it what the check of the session answers (rule: exact-text)? Then what is wrong with it. */
+  /** The problem, if this is the error of the session check (rule: exact-text). */
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
 }
 
 /**
- * postgres.js answers nothing that comes behind the end of its transaction. Of a call whose
- * statement takes longer, the transaction has to be rolled back like any other that failed.
+ * postgres.js never answers a statement sent after the end of its transaction. A slower statement
+ * fails too, and its transaction must be rolled back.
  */
 const SILENT_MS = 30_000;
 
@@ -37,8 +36,8 @@ const PROCESS = randomBytes(9).toString("base64url");
 let calls = 0;
 
 /**
- * Asked is once, for the first statement; those after it find out by themselves. Where the driver
- * knows, nothing is awaited before the first one: its place on the connection is that of the call.
+ * Only the first statement asks; later ones check by themselves. If the driver knows, nothing is
+ * awaited before the first one, which so keeps the call's place on the connection.
  */
 export function callIn(parts: CallParts, tx: Executor, later: boolean): Send {
   calls += 1;
@@ -102,7 +101,6 @@ async function run(parts: CallParts, tx: Executor, statement: Statement): Promis
   }
 }
 
-/** The error for a call outside of its transaction. */
 export function outsideTransaction(cause?: unknown): TransactionRequiredError {
   return new TransactionRequiredError(
     "the connection is in no transaction, or no longer in the one of this call: a message is written in the transaction of the business change, or it may be published without it. " +

@@ -1,4 +1,4 @@
-/** Housekeeping on any SQL database: small batches on a session of their own. */
+/** Housekeeping on any SQL database: small batches on its own session. */
 
 import type { MessageState } from "../../message/states.ts";
 import type { HousekeepingStore, RowRefusal, RowToken, SuspensionRule } from "../../relay/store.ts";
@@ -43,7 +43,6 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
     slots.use("housekeeping", async (session) => (await session.run(spelled(table.words, statement))).rows);
   const change = (statement: Statement): Promise<number> =>
     slots.retry("housekeeping", async (session) => (await session.run(statement)).affected);
-  /** Past rows that the table refuses. */
   const changeRows = <Row extends { readonly id: string }>(
     doing: RowRefusal["doing"],
     rows: readonly Row[],
@@ -61,7 +60,7 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
     );
   const reason = (value: string): string => clip(value, layout.failReasonLength);
 
-  /** Does the rule still stand in the table? A relay knows it from its last heartbeat. */
+  /** Whether the rule still exists in the table. A relay knows it from its last heartbeat. */
   async function stands(rule: Pick<SuspensionRule, "scope" | "value"> | undefined): Promise<boolean> {
     if (rule === undefined) return true;
     const rows = (await read(leases.readSuspensions())).map(suspensionRule);
@@ -69,8 +68,8 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
   }
 
   /**
-   * Waits for a row that somebody holds: nobody looks for the rule's rows once more, and one passed
-   * over would stay suspended for ever.
+   * Waits for locked rows: a skipped one would stay suspended forever, because the rule's rows are
+   * not searched again.
    */
   async function resumeAgain(rows: readonly RowToken[]): Promise<number> {
     const decisions = rows.map((row) => ({
@@ -118,7 +117,7 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
       const idsOf = (some: readonly { readonly id: string }[]): string[] => some.map(({ id }) => id);
       await changeRows("fail", strays, (some) => housekeeping.failUnknownStates(idsOf(some)));
       await changeRows("fail", strays, (some) => housekeeping.failUnreached(idsOf(some)));
-      // Those that somebody holds, or has mended meanwhile, are not failed.
+      // Does not fail rows that are locked or were fixed meanwhile.
       const rows = await read(readMessages(table, { ids, archived: false, bodies: false }));
       return rows
         .map((row) => messageSummary(layout, row, false))
@@ -139,8 +138,7 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
       const changed = await changeRows("suspend", request.rows, (rows) =>
         housekeeping.suspendPending({ ...request, rows, failReason }),
       );
-      // Lifted while the statement ran: whoever lifted it has looked for the rule's rows already
-      // and would not see these.
+      // The rule was lifted while the statement ran, and the search for its rows missed these.
       if (changed > 0 && !(await stands(rule))) return changed - (await resumeAgain(request.rows));
       return changed;
     },
@@ -166,8 +164,8 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
         return (await read(statement)).map(oldTransaction);
       } catch (error) {
         if (error instanceof PermissionError) return undefined;
-        // MySQL 9 lists nothing (3854) while any session runs a statement with a letter of four
-        // bytes: not known this time.
+        // MySQL 9 lists nothing (3854) while any session runs a statement with a four-byte letter;
+        // unknown this time.
         if (error instanceof RowRefusedError) return [];
         throw error;
       }
@@ -201,21 +199,21 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
 type Removal = Parameters<HousekeepingStore["removeFinished"]>[0];
 
 /**
- * Each call looks at the first rows by id, where the old ones stand; and, with what is left of its
- * limit, at the next ones of a walk through all the others, which begins again at the end. Without
- * the walk 500 young rows with the lowest ids keep every old one behind them.
+ * Examines the first rows by id, where the old ones are, and spends the rest of the limit on a walk
+ * through all others that restarts at the end. Otherwise 500 young rows with the lowest ids would
+ * hide every old one.
  */
 function createRemoval({
   statements: { housekeeping },
   slots,
   onRefused,
 }: HousekeepingParts): HousekeepingStore["removeFinished"] {
-  /** Where the walk looks next: behind this id, and as many rows further. */
+  /** Where the walk continues: after this id and this many rows. */
   const places = new Map<Removal["states"][number], { readonly afterId: string; readonly rows: number }>();
 
   /**
-   * A row that cannot be deleted, because another table refers to it, or that the archive does not
-   * take, stays: halves until it is alone, so that the others go.
+   * Halves until a row that cannot be deleted (another table refers to it) or archived is alone.
+   * That row stays.
    */
   async function move(
     mode: Removal["mode"],
@@ -263,7 +261,7 @@ function createRemoval({
       places.delete(state);
       if (afterId === undefined) continue;
       const moved = await move(mode, { state, olderThanMs, afterId, limit: left });
-      // Where some went, others came into their place: it looks there again.
+      // After a removal other rows are in this place, so the walk looks there again.
       places.set(state, { afterId, rows: moved > 0 ? 0 : left });
       left -= moved;
     }
@@ -271,7 +269,7 @@ function createRemoval({
   };
 }
 
-/** Nothing is set behind in a table without ordering keys. */
+/** Rows are set behind only in tables with ordering keys. */
 function behindCalls({
   layout,
   statements: { housekeeping, relay },
@@ -300,7 +298,7 @@ function behindCalls({
       return await pickPastRefused(limit, bring, (error) => onRefused({ doing: "bring back", id: undefined, error }));
     },
 
-    /** One look into the index for each head, and one read of the heads. */
+    /** One index lookup per head, and one read of the heads. */
     async headsOfBehind({ afterHeadId, limit, failedBlocks }) {
       let after = isKeyed ? behindInstant(afterHeadId) : undefined;
       const headIds: string[] = [];
@@ -321,8 +319,8 @@ function behindCalls({
 }
 
 /**
- * Moves rows that this transaction holds locked, or deletes them. A count that differs means that a
- * row changed under the lock, which cannot be: then nothing of it stays (rule: checked-move).
+ * Moves or deletes locked rows. A different count means that a row changed under the lock; then
+ * everything is rolled back (rule: checked-move).
  */
 export async function moveRows(
   tx: { run(statement: Statement): Promise<{ readonly affected: number }> },

@@ -1,6 +1,6 @@
 /**
- * What a dialect supplies for the inbox. Aliases without an underscore: these run on handles of the
- * user's, which may make camelCase of column names.
+ * A dialect's statements for the inbox. Single-word aliases, because users' handles may convert
+ * names to camelCase.
  */
 import type { HandlingRow, HandlingsRequest, SeenHandling } from "../../inbox/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
@@ -9,21 +9,20 @@ import type { EnqueueStatements, SchemaStatements, TransactionCheck } from "./st
 
 export interface InboxStatements extends Pick<EnqueueStatements, "markTransaction"> {
   /**
-   * Inserts nothing outside of the transaction, where the engine can tell. One row comes back, or
-   * one is affected; where the identity is there already none, or an error that `isDuplicate`
-   * knows.
+   * Inserts nothing outside the transaction, if the engine can tell. Returns or affects one row;
+   * for an existing identity none, or an error that `isDuplicate` knows.
    */
   record(row: HandlingRow, check: TransactionCheck): Statement;
   /**
    * Rows: handledat (ISO), handledby, messageid, attempt of this identity, as committed now. With a
-   * mark there is a row of NULLs when it is another transaction.
+   * mark, returns a row of NULLs in another transaction.
    */
   readHandling(row: HandlingRow, check: TransactionCheck): Statement;
-  /** By the index on the time. */
+  /** Uses the index on the time. */
   forgetHandlings(request: { readonly olderThanMs: number; readonly limit: number }): Statement;
   /**
-   * Aliases: consumer, type, key, handledat (ISO), handledby, messageid. The oldest first, behind
-   * `after`. By the index on the time; no lock.
+   * Aliases: consumer, type, key, handledat (ISO), handledby, messageid. Oldest first, after
+   * `after`. Uses the index on the time. No lock.
    */
   readHandlings(
     request: HandlingsRequest & { readonly after: SeenHandling | undefined; readonly limit: number },
@@ -31,15 +30,14 @@ export interface InboxStatements extends Pick<EnqueueStatements, "markTransactio
   readonly schema: SchemaStatements;
 }
 
-/** What a dialect brings to the inbox. */
 export interface InboxDialect {
   createStatements(layout: TableLayout): InboxStatements;
-  /** An error of the driver as one of ours, where it means one; anything else as it is. */
+  /** Translates a driver's error where we have one for it; returns any other unchanged. */
   translateError(error: unknown, statement: string): unknown;
-  /** Is this a conflict because a lock was waited for too long, and not a deadlock? */
+  /** Whether the conflict is a lock wait time-out and not a deadlock. */
   isWaitOver(error: unknown): boolean;
-  /** Is this the answer to a SAVEPOINT that stands in no transaction, or to its end after that? */
+  /** Whether this is the error of a SAVEPOINT, or of its release, outside a transaction. */
   isSavepointGone(error: unknown): boolean;
-  /** A SAVEPOINT outside of a transaction begins one, which nobody would end. */
+  /** A SAVEPOINT outside a transaction begins one that would stay open. */
   readonly savepointBegins?: boolean | undefined;
 }

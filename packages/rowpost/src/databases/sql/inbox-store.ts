@@ -1,7 +1,3 @@
-/**
- * The inbox on any SQL database: one INSERT in the consumer's transaction, and what to do when the
- * message was handled before.
- */
 import type {
   EarlierHandling,
   HandlingRow,
@@ -27,11 +23,10 @@ import { createLayout } from "./layouts.ts";
 import { printMigrations, runMigrations } from "./migrate.ts";
 import { integer, lowerCased, type Row, text, textOrNull } from "./rows.ts";
 
-/** What a database brings to its inbox. */
 export interface InboxParts extends Pick<CallParts, "isOutsideTransaction" | "unfitSession"> {
   readonly dialect: InboxDialect;
   readonly connect: Database["connect"];
-  /** Is this error a violated unique key, however an ORM has wrapped it? */
+  /** Whether this error is a violated unique key, however an ORM has wrapped it. */
   readonly isDuplicate: (error: unknown) => boolean;
 }
 
@@ -64,7 +59,6 @@ export function createInboxStore(parts: InboxParts, options: InboxStoreOptions):
   };
 }
 
-/** Rows of a page. */
 const PAGE = 1_000;
 
 async function readHandlings(
@@ -114,7 +108,7 @@ async function record(
     if (isNew) return undefined;
     const [found] = (await send((check) => statements.readHandling(row, check))).rows;
     if (found !== undefined) return earlier(lowerCased(found));
-    // The row in the way was removed meanwhile: once more.
+    // The conflicting row was removed meanwhile: tries once more.
     if (again) throw new SchemaError(UNSEEN);
   }
 }
@@ -137,9 +131,8 @@ function earlier(row: Row): EarlierHandling {
 }
 
 /**
- * Where the engine takes a SAVEPOINT outside of a transaction for nothing, the INSERT behind it
- * finds that there is none. The name differs within one transaction only, so that the texts are
- * few.
+ * Where a SAVEPOINT outside a transaction is ignored, the next INSERT reports it. The name varies
+ * only within a transaction, to keep the texts few.
  */
 async function behindSavepoint<T>(
   { dialect }: InboxParts,
@@ -158,7 +151,7 @@ async function behindSavepoint<T>(
     return result;
   } catch (error) {
     if (dialect.isSavepointGone(error)) throw ended(error);
-    // What cannot be taken back is gone already, with the whole transaction.
+    // A failed rollback means that the whole transaction is gone already.
     await run("ROLLBACK TO SAVEPOINT")
       .then(() => run("RELEASE SAVEPOINT"))
       .catch(() => undefined);
@@ -166,7 +159,6 @@ async function behindSavepoint<T>(
   }
 }
 
-/** The error for a handling outside of a transaction. */
 function outside(cause?: unknown): TransactionRequiredError {
   return new TransactionRequiredError(
     "the connection is in no transaction, or no longer in the one of this call: begin one, or pass the database itself, and inbox.handle begins its own; if you have begun one, it ended before: put await before inbox.handle. Nothing was written.",

@@ -2,10 +2,7 @@ import { CommitUnknownError, describeError } from "../../runtime/errors.ts";
 import type { Executor } from "../../transactions/executor.ts";
 import type { Session } from "../database.ts";
 
-/**
- * A transaction that tells whether its failure leaves room for doubt. An error before COMMIT was
- * sent leaves none: whatever ends the connection, the server rolls back.
- */
+/** Tells whether a failed transaction may have committed. Before COMMIT was sent, it cannot. */
 export async function inKnownTransaction<T>(
   session: Pick<Session, "transaction">,
   work: (tx: Executor) => Promise<T>,

@@ -1,4 +1,4 @@
-/** Names of a layout's tables and columns, the values of its states, and which of them will do. */
+/** Names of a layout's tables and columns, its state values, and their checks. */
 import { MESSAGE_STATES } from "../../message/states.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { TableLayout } from "./layout.ts";
@@ -10,20 +10,18 @@ export interface CompanionTables {
   readonly suspension: string;
   readonly audit: string;
   readonly confirmation: string;
-  /** Confirmations whose message is not there. */
   readonly unmatched: string;
   readonly session: string;
   readonly alert: string;
   readonly silence: string;
   readonly migration: string;
   /**
-   * One for each message table: its columns are that table's, and ids of two tables would meet in a
-   * shared one.
+   * One per message table, with that table's columns: ids of two tables would collide in a shared
+   * one.
    */
   readonly archive: string;
 }
 
-/** Names of the tables beside the layout's table. */
 export function companionTables(layout: Pick<TableLayout, "companion" | "table">): CompanionTables {
   return {
     shard: `${layout.companion}_shard`,
@@ -45,10 +43,10 @@ export function formerTables({ companion }: Pick<TableLayout, "companion">): rea
   return ["operation", "operation_batch", "operation_conflict"].map((name) => `${companion}_${name}`);
 }
 
-/** PostgreSQL cuts longer names without a word; MySQL has 64 characters. */
+/** PostgreSQL silently cuts longer names; MySQL allows 64 characters. */
 const LONGEST_NAME = 63;
 
-/** Quotes and NUL would have to be escaped in every statement. */
+/** Quotes and NUL would need escaping in every statement. */
 function checkName(name: string, what: string, ends: readonly string[] = []): void {
   const behind = ends.reduce((longest, end) => (end.length > longest.length ? end : longest), "");
   const longest = LONGEST_NAME - behind.length;
@@ -60,10 +58,10 @@ function checkName(name: string, what: string, ends: readonly string[] = []): vo
   }
 }
 
-/** Throws `ConfigurationError` for a name that no database takes. */
+/** Throws `ConfigurationError` for a name that no database accepts. */
 export function checkNames(layout: TableLayout): void {
   const { archive, ...beside } = companionTables({ table: "", companion: "" });
-  // PostgreSQL would take the index with this name, cut, for one that is there.
+  // PostgreSQL would mistake the cut index name for an existing one.
   checkName(layout.table, "table", [archive, "_waiting_topic"]);
   checkName(layout.companion, "companion", [...Object.values(beside), ...formerTables({ companion: "" })]);
   if (layout.schema !== undefined) checkName(layout.schema, "schema");
@@ -72,7 +70,7 @@ export function checkNames(layout: TableLayout): void {
   }
 }
 
-/** Throws `ConfigurationError` for states that cannot be told apart. */
+/** Throws `ConfigurationError` for ambiguous states. */
 export function checkStates(layout: TableLayout): void {
   const values = MESSAGE_STATES.map((state) => layout.states[state]);
   const kinds = new Set(values.map((value) => typeof value));
@@ -83,7 +81,7 @@ export function checkStates(layout: TableLayout): void {
       "the states of a layout are six different whole numbers, or six words that differ by more than case",
     );
   }
-  // A backslash begins an escape in MySQL's literals, unless a user's session says otherwise.
+  // A backslash starts an escape in MySQL's literals, unless a user's session says otherwise.
   if (values.some((value) => typeof value === "string" && !/^[^\\\0]{1,32}$/.test(value))) {
     throw new ConfigurationError("a word for a state has 1 to 32 characters, and no backslash");
   }

@@ -1,8 +1,7 @@
 /**
- * Table layout: the names, state encoding, clock and optional columns of one local message table.
- * The statements of every dialect are built from it, so a table made by the seed documents' own DDL
- * works as it is. A column that a layout lacks turns its feature off; asking for that feature is a
- * `ConfigurationError` at start-up.
+ * Table layout: names, state encoding, clock and optional columns of one local message table, from
+ * which every dialect builds its statements. A missing column turns its feature off; using that
+ * feature is a `ConfigurationError` at start-up.
  */
 
 import type { BodyType } from "../../message/content-type.ts";
@@ -21,11 +20,11 @@ export interface LayoutColumns {
   readonly topic: string;
   /** Text of the body. */
   readonly messageBody: string;
-  /** State, encoded as `TableLayout.states` says. */
+  /** State, encoded by `TableLayout.states`. */
   readonly state: string;
-  /** Counted attempts that failed. */
+  /** Failed attempts that count. */
   readonly retryCount: string;
-  /** When a relay has to look at the row again. */
+  /** When a relay must look at the row again. */
   readonly nextRetryAt: string;
   /** Why the last attempt failed. */
   readonly failReason: string;
@@ -35,38 +34,38 @@ export interface LayoutColumns {
   readonly gmtModified: string;
   /** Start of the last attempt. */
   readonly lastRetryAt: string | undefined;
-  /** JSON object of texts; undefined: messages carry no headers. */
+  /** JSON object of texts; undefined: no headers. */
   readonly headers: string | undefined;
   /** Media type of the body; undefined: all bodies are JSON, or text. */
   readonly contentType: string | undefined;
   /** Undefined: the table keeps no order. */
   readonly orderingKey: string | undefined;
   /**
-   * Claims; needed for crash counting (rule: crash-counting). Goes down too, so it tells no claim
-   * from another.
+   * Claims; needed for crash counting (rule: crash-counting). It can decrease, so it does not
+   * identify a claim.
    */
   readonly deliveryCount: string | undefined;
-  /** Delay apart from retry (rule: delay-is-not-retry). */
+  /** Delay, separate from retry (rule: delay-is-not-retry). */
   readonly deliverAt: string | undefined;
   /** The broker's receipt. */
   readonly messageId: string | undefined;
   /**
-   * +1 on every change: the claim token of rule: claim-token, and what operator actions compare.
+   * +1 on every change: the claim token (rule: claim-token), which operator actions compare too.
    */
   readonly lockVersion: string | undefined;
   /** When the receipt came. */
   readonly sentAt: string | undefined;
   /** When the consumer confirmed. */
   readonly consumedAt: string | undefined;
-  /** Who wrote the row. */
+  /** Author of the row. */
   readonly createdBy: string | undefined;
-  /** Who changed it by hand. */
+  /** Author of the last change by hand. */
   readonly updatedBy: string | undefined;
-  /** MySQL family: bytes that the settle gives back so that the row does not grow in its page. */
+  /** MySQL family: bytes that the settle frees, so that the row does not grow in its page. */
   readonly settlePad: string | undefined;
-  /** MySQL family: the topic while the row waits, else NULL. Generated; what its index holds. */
+  /** MySQL family: the topic while the row waits, else NULL. Generated, for its index. */
   readonly waitingTopic: string | undefined;
-  /** MySQL family: the ordering key until the row is finished, else NULL. Generated, as well. */
+  /** MySQL family: the ordering key until the row is finished, else NULL. Generated too. */
   readonly openKey: string | undefined;
 }
 
@@ -83,26 +82,26 @@ export interface TableLayout {
    * `_audit`, `_archive`. Default `local_message`.
    */
   readonly companion: string;
-  /** Its columns. */
+  /** Column names of the table. */
   readonly columns: LayoutColumns;
   /**
-   * Value of each state in the column: numbers, or words. Undefined: this table has no such state
-   * (t_local_message: consumed = 4, suspended = 5 extend the seed's numbers).
+   * Value of each state in the column: numbers or words. Undefined: the table lacks this state
+   * (t_local_message: consumed = 4, suspended = 5 extend the original numbers).
    */
   readonly states: Readonly<Record<MessageState, number | string>>;
   /**
-   * `utc`: instants are UTC. `server`: as `NOW()` in the server's own zone writes them (the seeds'
-   * CURRENT_TIMESTAMP).
+   * `utc`: instants are UTC. `server`: as `NOW()` writes them in the server's zone
+   * (CURRENT_TIMESTAMP in `t_local_message` and `message_table`).
    */
   readonly clock: "utc" | "server";
-  /** Fraction digits of the DATETIME columns: 3, or 0 in the seeds' tables. */
+  /** Fraction digits of the DATETIME columns: 3, or 0 in `t_local_message` and `message_table`. */
   readonly fractionDigits: 0 | 3;
   /**
-   * What the column of bodies is made of. `text`: characters. `json`: json or jsonb, which takes
-   * JSON alone. `binary`: bytea, BLOB or VARBINARY, which holds the bytes as they go out.
+   * Type of the body column. `text`: characters. `json`: json or jsonb, for JSON only. `binary`:
+   * bytea, BLOB or VARBINARY, with the bytes as sent.
    */
   readonly bodyType: BodyType;
-  /** What the column of headers is made of. */
+  /** Type of the headers column. */
   readonly headersType: "text" | "json";
   /** What fits into its columns. */
   readonly limits: MessageLimits;

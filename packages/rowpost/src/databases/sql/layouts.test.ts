@@ -70,6 +70,6 @@ test("each shipped layout is found under its own name, and says what tells its c
   for (const [name, layout] of Object.entries(SHIPPED_LAYOUTS)) expect(layout.name).toBe(name);
   expect(hasClaimToken(defaultLayout)).toBe(true);
   expect(hasClaimToken(tLocalMessageLayout)).toBe(false);
-  // delivery_count goes down too (rule: claim-token).
+  // delivery_count can decrease (rule: claim-token).
   expect(hasClaimToken(createLayout({ columns: { lockVersion: undefined } }))).toBe(false);
 });

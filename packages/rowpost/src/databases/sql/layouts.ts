@@ -1,9 +1,7 @@
 /**
- * The three table layouts that ship, and the way to make one's own. A layout is data: nothing here
- * knows a dialect.
- *
- * The seeds' layouts name the columns of their documents' own DDL; what those tables lack (headers,
- * ordering key, claim counter, …) is undefined, which turns the feature off.
+ * The three shipped table layouts, and a way to make your own. `t_local_message` and
+ * `message_table` use the columns of their original DDL; missing ones (headers, ordering key, claim
+ * counter, …) are undefined, which turns the feature off.
  */
 
 import { DEFAULT_LIMITS, type MessageLimits } from "../../message/message.ts";
@@ -16,8 +14,7 @@ import { checkNames, checkStates } from "./layout-names.ts";
 export { companionTables, formerTables } from "./layout-names.ts";
 
 /**
- * Numbers of the states in the default layout and, 0 to 3 as that document gives them, in
- * `t_local_message`.
+ * Numbers of the states in the default layout, and 0 to 3 also in the original `t_local_message`.
  */
 const STATE_NUMBERS: Readonly<Record<MessageState, number>> = {
   pending: 0,
@@ -28,7 +25,7 @@ const STATE_NUMBERS: Readonly<Record<MessageState, number>> = {
   suspended: 5,
 };
 
-/** The table of our own: every feature. */
+/** The default table, with every feature. */
 export const defaultLayout: TableLayout = {
   name: "default",
   table: "local_message",
@@ -73,9 +70,9 @@ export const defaultLayout: TableLayout = {
 };
 
 /**
- * `t_local_message` of the first seed document. `consumed` is 4 and `suspended` 5: its tinyint
- * takes them. It has no claim token (neither lock_version nor delivery_count), so a relay proves
- * that an old session is dead before it claims a row again (rule: claim-token).
+ * `t_local_message`. Its tinyint holds `consumed` as 4 and `suspended` as 5. Without a claim token
+ * (neither lock_version nor delivery_count), a relay proves that an old session is dead before it
+ * claims a row again (rule: claim-token).
  */
 export const tLocalMessageLayout: TableLayout = {
   name: "t_local_message",
@@ -121,10 +118,7 @@ export const tLocalMessageLayout: TableLayout = {
   messageIdLength: 0,
 };
 
-/**
- * `message_table` of the second seed document. Its states are words, in English unless {@link
- * createLayout} maps others.
- */
+/** `message_table`. Its states are words, in English unless {@link createLayout} maps others. */
 export const messageTableLayout: TableLayout = {
   name: "message_table",
   table: "message_table",
@@ -171,12 +165,12 @@ export const messageTableLayout: TableLayout = {
   bodyType: "text",
   headersType: "text",
   limits: { ...DEFAULT_LIMITS, topic: 64, bodyBytes: 65_535 },
-  // The column is TEXT; a reason longer than this helps nobody who reads the table.
+  // The column is TEXT; longer reasons do not help a reader of the table.
   failReasonLength: 2_000,
   messageIdLength: 128,
 };
 
-/** The layouts that ship, by the name that `--layout` takes. */
+/** Shipped layouts by their name for `--layout`. */
 export const SHIPPED_LAYOUTS: Readonly<Record<string, TableLayout>> = {
   default: defaultLayout,
   t_local_message: tLocalMessageLayout,
@@ -193,29 +187,26 @@ export interface LayoutOptions {
   readonly schema?: string | undefined;
   /**
    * Prefix of rowpost's own tables beside it. Default: the table's name. Several message tables may
-   * share one prefix; each still has an archive of its own, named after it.
+   * share a prefix; each still has its own archive, named after it.
    */
   readonly companion?: string | undefined;
-  /**
-   * Other column names; `undefined`, in JSON null, for an optional column that the table does not
-   * have.
-   */
+  /** Other column names; `undefined` (null in JSON) for an optional column that the table lacks. */
   readonly columns?: { readonly [Name in keyof LayoutColumns]?: LayoutColumns[Name] | null } | undefined;
-  /** Other values of states: numbers or words, all of one kind, no two alike. */
+  /** Other state values: all numbers or all words, no two alike. */
   readonly states?: Partial<Record<MessageState, number | string>> | undefined;
-  /** Whose time its instants are. Default: the base's, UTC. */
+  /** Clock of its instants. Default: the base's, UTC. */
   readonly clock?: "utc" | "server" | undefined;
-  /** Of its instants: milliseconds, or whole seconds. */
+  /** Precision of its instants: milliseconds (3) or whole seconds (0). */
   readonly fractionDigits?: 0 | 3 | undefined;
-  /** The column of bodies: `text` (default), `json` (json, jsonb) or `binary` (bytea, BLOB). */
+  /** Type of the body column: `text` (default), `json` (json, jsonb) or `binary` (bytea, BLOB). */
   readonly bodyType?: TableLayout["bodyType"] | undefined;
-  /** The column of headers: `text` (default) or `json`. */
+  /** Type of the headers column: `text` (default) or `json`. */
   readonly headersType?: TableLayout["headersType"] | undefined;
   /** What its columns hold. */
   readonly limits?: Partial<MessageLimits> | undefined;
-  /** Characters that the column of reasons holds. */
+  /** Longest reason in characters. */
   readonly failReasonLength?: number | undefined;
-  /** Characters that the column of receipts holds. */
+  /** Longest receipt in characters. */
   readonly messageIdLength?: number | undefined;
 }
 
@@ -243,7 +234,7 @@ function isRequired(column: string): boolean {
   return column !== "lastRetryAt" && seeds.every((columns) => columns.get(column) !== undefined);
 }
 
-/** Throws `ConfigurationError` for what the types of the options would not let through. */
+/** Throws `ConfigurationError` for values that the option types exclude. */
 function checkShape(options: LayoutOptions): void {
   checkOptions("createLayout", options, KINDS);
   const { columns = {}, states = {}, limits = {} } = options;
@@ -267,10 +258,10 @@ function checkShape(options: LayoutOptions): void {
 }
 
 /**
- * A layout for a table of one's own: a shipped layout with other names, states or clock. With other
- * columns, types or states than the base has, its name is `custom`: `rowpost migrate` then makes
- * only the tables beside it, and the message table is the user's own. Throws `ConfigurationError`
- * for a name that no database takes, or states that cannot be told apart.
+ * Layout for your own table: a shipped layout with other names, states or clock. If columns, types
+ * or states differ from the base, its name is `custom`: `rowpost migrate` then makes only the
+ * companion tables, not the message table. Throws `ConfigurationError` for names that no database
+ * accepts, or ambiguous states.
  */
 export function createLayout(options: LayoutOptions = {}): TableLayout {
   checkShape(options);
@@ -285,7 +276,7 @@ export function createLayout(options: LayoutOptions = {}): TableLayout {
     sameEntries(chosen, base.columns) &&
     sameEntries(states, base.states) &&
     sameEntries({ bodyType, headersType }, base);
-  // A table of the user's own has our generated columns only when he says so.
+  // A user's own table has our generated columns only if the options name them.
   const { openKey, waitingTopic } = unchanged ? chosen : given;
   const layout: TableLayout = {
     name: unchanged ? base.name : "custom",
@@ -307,25 +298,21 @@ export function createLayout(options: LayoutOptions = {}): TableLayout {
   return layout;
 }
 
-/**
- * What `table_name` holds for this layout in the companion tables: they may serve several message
- * tables.
- */
+/** Value of `table_name` in the companion tables, which may serve several message tables. */
 export function tableKey(layout: TableLayout): string {
   return layout.schema === undefined ? layout.table : `${layout.schema}.${layout.table}`;
 }
 
 /**
- * Has the table what tells a claim from an earlier one of the same row (rule: claim-token):
- * lock_version, which only grows? delivery_count is none: a return that does not count takes one
- * off and an operator's retry sets it to 0, so the next claim has the number of an earlier one, and
- * a late copy of that one's settle would be taken for its own.
+ * Whether lock_version, which only grows, tells a claim from an earlier one of the same row (rule:
+ * claim-token). delivery_count cannot: uncounted returns decrease it and an operator's retry resets
+ * it, so a late copy of an earlier settle could match a later claim.
  */
 export function hasClaimToken({ columns }: Pick<TableLayout, "columns">): boolean {
   return columns.lockVersion !== undefined;
 }
 
-/** Columns that mean nothing to people: what makes a row cheap to write or find on MySQL. */
+/** Columns that mean nothing to people: they make a row cheap to write or find on MySQL. */
 export const ENGINE_COLUMNS: ReadonlySet<string> = new Set<keyof LayoutColumns>([
   "settlePad",
   "waitingTopic",

@@ -5,7 +5,7 @@ import { createLeaseStore } from "./lease-store.ts";
 import { createSessionSlots } from "./session-slots.ts";
 import type { LeaseStatements } from "./statements.ts";
 
-/** Labels that two heartbeats report, on sessions for which `lock` is or is not seen by others. */
+/** Labels of two heartbeats, on sessions whose `lock` others do or do not see. */
 async function labels(lock: string | undefined, isSeen: boolean): Promise<string[]> {
   const reported: string[] = [];
   const session: Session = {

@@ -11,7 +11,7 @@ import type { SessionSlots } from "./session-slots.ts";
 import type { HousekeepingStatements, LeaseStatements, RecoveryStatements, TakingStatements } from "./statements.ts";
 
 export interface TakingParts {
-  /** Recovery is the relay's: a group's partitions have none. */
+  /** Only a relay has recovery; a group's partitions have none. */
   readonly leases: TakingStatements & Partial<RecoveryStatements>;
   /** With recovery, for rows that the table refuses. */
   readonly sending?: Pick<HousekeepingStatements, "listSending" | "recoverRows">;
@@ -27,9 +27,9 @@ export interface LeaseStoreParts extends TakingParts {
 }
 
 /**
- * The session's lock, if another session of ours sees that it is held. Behind a proxy that hands
- * the statements of one session to several connections, or to several servers, it looks free to its
- * owner too. Asked once: what stands between us and the server stays.
+ * The session's lock, if another of our sessions sees it held. Behind a proxy that spreads a
+ * session over connections or servers, it looks free even to its owner. Checked once, since the
+ * path does not change.
  */
 export function createLockProof(
   onOther: <T>(work: (other: Session) => Promise<T>) => Promise<T>,
@@ -59,15 +59,15 @@ export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
 
     async heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held }) {
       return await slots.retry("lease", async (session) => {
-        // Before the renewal: who looks for the lock of our last session must not find our leases
-        // renewed and only its name.
+        // Before the renewal: a search for our last session's lock must not find renewed leases
+        // under the old name.
         await session.run(leases.reportInstance({ owner, label: labelWithLock(label, await provenLock(session)) }));
         if (held.length > 0) await session.run(leases.renew({ owner, leaseMs, held }));
         const rows = (await session.run(leases.readLeases())).rows.map(shardLease);
         const instances = (await session.run(leases.readInstances(instanceTimeoutMs))).rows.map(lockedInstance);
         const rules = (await session.run(leases.readSuspensions())).rows;
-        // Read after the renewal: what is ours here at its epoch was ours when it was renewed,
-        // because epochs only grow.
+        // Read after the renewal: epochs only grow, so a shard that is ours at its epoch now was
+        // ours then.
         const still = held.filter(({ shard, epoch }) =>
           rows.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch),
         );
@@ -85,7 +85,6 @@ export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
   };
 }
 
-/** Taking shards, and giving them back. */
 export function createTaking(parts: TakingParts): Pick<LeaseStore, "acquire" | "leave" | "release"> {
   const { leases, slots } = parts;
   return {
@@ -114,13 +113,11 @@ export function createTaking(parts: TakingParts): Pick<LeaseStore, "acquire" | "
 }
 
 /**
- * The lease rows first, then what the old owner has left. A `sending` row that a user holds stays
- * behind, and the new owner's sweep over rows in no window brings it back later (rule:
- * watched-sending): a forgotten transaction of a user must not keep a shard from being taken over.
- * A claim or settle of the old owner cannot be what holds it: these hold the lease row, for which
- * the first statement waits. His own sweep can for a moment, on MySQL; it then finds the epoch
- * changed and leaves the row to ours. A listed row that a user holds is sent again uncounted (see
- * recoverListed).
+ * Lease rows first, then the old owner's messages. A `sending` row that a user holds must not block
+ * the takeover; the new owner's sweep returns it later (rule: watched-sending). The old owner's
+ * claims and settles cannot hold it, because they hold the lease row, for which the first statement
+ * waits. Its sweep can briefly on MySQL, but finds the epoch changed and leaves the row to ours. A
+ * listed row that a user holds is sent again uncounted (see recoverListed).
  */
 async function takeOver(
   tx: Pick<Executor, "run">,
@@ -130,7 +127,7 @@ async function takeOver(
 ): ReturnType<LeaseStore["acquire"]> {
   const { affected } = await tx.run(leases.take({ owner, leaseMs, observed }));
   if (affected === 0) return { acquired: [], recovered: 0 };
-  // Which ones: this transaction holds their rows, so nobody else can have changed them since.
+  // This transaction has locked the rows, so they cannot have changed.
   const now = (await tx.run(leases.readLeases())).rows.map(shardLease);
   const acquired = observed.flatMap(({ shard, epoch }) =>
     now.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === nextVersion(epoch))
@@ -146,14 +143,13 @@ async function takeOver(
   return { acquired, recovered };
 }
 
-/** Rows that one takeover brings back row by row; the sweep finds the others. */
+/** Rows that a takeover returns one by one; the sweep finds the rest. */
 const RECOVERED_AT_ONCE = 10_000;
 
 /**
- * The table refuses one of the rows that the old owner has left. It must keep no shard from being
- * taken over and no other row in `sending`: behind the takeover, at our epoch, each row but that
- * one is brought back; it stays with the sweep. If we die before: whoever takes the shards next
- * does the same. Listed rows are sent again uncounted then.
+ * A row of the old owner that the table refuses must not block the takeover or other `sending`
+ * rows: after the takeover, at our epoch, all others are returned, and it is left to the sweep. If
+ * we die before, the next owner does the same. Listed rows are then sent again uncounted.
  */
 async function recoverTaken(
   { sending, slots, onRefused }: TakingParts,

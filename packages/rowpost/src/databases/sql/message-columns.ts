@@ -1,10 +1,6 @@
-/**
- * Columns of a message table in the order of the design, those that the layout has, for dialects
- * that make such a table from the layout.
- */
+/** Columns of a message table in design order, for dialects that make the table from the layout. */
 import type { SqlNames } from "./sql-names.ts";
 
-/** Types of a dialect. */
 export interface ColumnTypes {
   /** Compared byte for byte (rule: exact-bytes). */
   identity(length: number): string;
@@ -14,11 +10,10 @@ export interface ColumnTypes {
   readonly bigint: string;
   readonly instant: string;
   readonly smallint: string;
-  /** Expression that a row gets as its instants when the INSERT names none. */
   readonly now: string;
 }
 
-/** `name type …` of every column but the id. */
+/** `name type …` of every column except the id. */
 export function messageColumns(names: SqlNames, types: ColumnTypes): readonly string[] {
   const { column, layout } = names;
   const { limits } = layout;
@@ -52,15 +47,12 @@ export function messageColumns(names: SqlNames, types: ColumnTypes): readonly st
   ]).map(([name, type]) => `${name} ${type}`);
 }
 
-/**
- * The same for the archive: it takes what the message table had, also what somebody else's DDL left
- * NULL.
- */
+/** The same for the archive, which also accepts NULLs that other DDL allowed. */
 export function archivedColumns(names: SqlNames, types: ColumnTypes): readonly string[] {
   return messageColumns(names, types).map((column) => column.replace(" NOT NULL", ""));
 }
 
-/** Those whose column the layout has. */
+/** Entries whose column the layout has. */
 export function present(
   pairs: readonly (readonly [string | undefined, string])[],
 ): readonly (readonly [column: string, value: string])[] {

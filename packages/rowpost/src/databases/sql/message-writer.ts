@@ -1,7 +1,3 @@
-/**
- * Enqueue on any SQL database: one INSERT in the user's transaction, and what to do when a message
- * is there already.
- */
 import { bareType } from "../../message/binary-body.ts";
 import { BINARY_CONTENT_TYPE } from "../../message/content-type.ts";
 import type { EncodedMessage, EnqueueCall, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
@@ -19,20 +15,16 @@ import type { TableLayout } from "./layout.ts";
 import { lowerCased, type Row, text } from "./rows.ts";
 import type { DialectStatements } from "./statements.ts";
 
-/** What a dialect brings to the writer. */
 export interface WriterParts extends CallParts {
   readonly layout: TableLayout;
   readonly statements: Pick<DialectStatements, "facts" | "enqueue">;
-  /** Is this error a violated unique key, however an ORM has wrapped it? */
+  /** Whether this error is a violated unique key, however an ORM has wrapped it. */
   readonly isDuplicate: (error: unknown) => boolean;
-  /** Has the server, or may it have, rolled the whole transaction back with this error? */
+  /** Whether this error rolled, or may have rolled, the whole transaction back. */
   readonly endsTransaction?: ((error: unknown) => boolean) | undefined;
-  /**
-   * The letter that the database cannot hold, where that is the error; "" where it does not say
-   * which.
-   */
+  /** The letter that the database cannot hold, if that is the error; "" if it does not name it. */
   readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
-  /** What the tables or the rights on them lack, as an error of ours; undefined for others. */
+  /** Our error for missing tables, columns or privileges; undefined for others. */
   readonly lackOf: (error: unknown, statement: string) => RowpostError | undefined;
 }
 
@@ -44,7 +36,7 @@ export function createMessageWriter(given: WriterParts): MessageWriter {
 }
 
 interface Parts extends WriterParts {
-  /** What the columns take, once a lenient session has been met; and that a unique key was seen. */
+  /** What the columns hold, known after a lenient session; and whether a unique key was seen. */
   readonly room: { known?: TableRoom | undefined; hasKey?: true };
 }
 
@@ -75,7 +67,7 @@ function createCall(parts: Parts, send: Send): EnqueueCall {
 
     async undo(messages, error) {
       if (messages.length === 0 || parts.endsTransaction?.(error) === true) return;
-      // They were committed or rolled back with it, and a DELETE now would be in another one.
+      // They ended with their transaction, and a DELETE now would run in another one.
       if (error instanceof TransactionRequiredError) return;
       await send((check) => parts.statements.enqueue.deleteIdentities(messages, check));
     },
@@ -96,7 +88,7 @@ async function withLetter(
   return letterLacking(layout, messages, { letter, room: tableRoom(read?.rows ?? []), cause });
 }
 
-/** Type and key cannot hold NUL: it separates them. */
+/** Type and key cannot contain NUL, so it separates them. */
 function identityOf(message: { readonly type: string; readonly key: string }): string {
   return `${message.type}\0${message.key}`;
 }
@@ -111,7 +103,7 @@ function repeated(messages: readonly EncodedMessage[]): EncodedMessage[] {
   });
 }
 
-/** Inserts those that are not in the table, and returns the identities that were. */
+/** Inserts the missing messages and returns the identities that existed. */
 function insertNew(
   parts: Parts,
   send: Send,
@@ -122,7 +114,7 @@ function insertNew(
   return insert(parts, send, messages, duplicates);
 }
 
-/** The INSERT skips duplicates and returns what it inserted. */
+/** The INSERT skips duplicates and returns the inserted rows. */
 async function insertReporting(
   parts: Parts,
   send: Send,
@@ -136,7 +128,7 @@ async function insertReporting(
   let rest = messages.filter((message) => !inserted.has(identityOf(message)));
   let stored = await findStored(parts, send, rest);
   if (stored.length < rest.length) {
-    // The row in the way was removed meanwhile: once more.
+    // The conflicting row was removed meanwhile: tries once more.
     const again = await send((check) => enqueue.insert(rest, check));
     for (const row of again.rows) inserted.add(identityOf(storedIdentity(row)));
     rest = messages.filter((message) => !inserted.has(identityOf(message)));
@@ -153,7 +145,7 @@ async function insertReporting(
   return new Set(rest.map(identityOf));
 }
 
-/** Called a duplicate, the message would be lost: there is no other one of its identity. */
+/** There is no other message with this identity, so reporting a duplicate would lose this one. */
 function notWritten(messages: readonly EncodedMessage[]): SchemaError {
   return new SchemaError(
     `the INSERT wrote nothing for ${messages.map(identityOf).join(", ").replaceAll("\0", ":")}, and no such row can be seen: ` +
@@ -162,9 +154,9 @@ function notWritten(messages: readonly EncodedMessage[]): SchemaError {
 }
 
 /**
- * A duplicate fails the whole INSERT, of which nothing stays; which ones they are is looked up, and
- * the others are inserted again. Those that are to be ignored are looked for first: the INSERT then
- * fails only for what was committed after this transaction's snapshot, or meanwhile.
+ * A duplicate fails the whole INSERT; duplicates are then looked up, and the rest is inserted
+ * again. Ignored duplicates are looked up first, so the INSERT fails only for rows committed after
+ * this transaction's snapshot or meanwhile.
  */
 async function insertOrLookUp(
   parts: Parts,
@@ -183,8 +175,8 @@ async function insertOrLookUp(
     } catch (error) {
       if (!parts.isDuplicate(error)) throw error;
       const stored = await findStored(parts, send, left);
-      // The row in the way was removed meanwhile: once more. Else two of this call are one to the
-      // table, or another unique key was meant.
+      // The conflicting row was removed meanwhile: tries once more. Otherwise two messages of this
+      // call collide, or another unique key is violated.
       if (stored.length === 0 && fruitless > 0) {
         const folded = foldedTogether(left);
         throw folded.length > 0 ? new DuplicateMessageError(folded, { cause: error }) : error;
@@ -200,8 +192,8 @@ async function insertOrLookUp(
 }
 
 /**
- * A session without a strict sql_mode refuses the INSERT. Then the columns are read, once for all
- * calls in this database, and the values held against them before they are sent.
+ * A session without a strict sql_mode refuses the INSERT. Then the columns are read, once per
+ * database, and all values checked before sending.
  */
 async function insertFitting(parts: Parts, send: Send, messages: readonly EncodedMessage[]): Promise<QueryResult> {
   const { layout, room, statements } = parts;
@@ -226,11 +218,9 @@ async function insertFitting(parts: Parts, send: Send, messages: readonly Encode
 }
 
 /**
- * Those of ours that are in the table, byte for byte, as far as this transaction sees them: one
- * that only a collation takes for ours, and one that was committed after the snapshot, is left to
- * the INSERT. Looked up once more under lock: the snapshot may hold a row that is gone, and SET
- * TRANSACTION may have made the read a dirty one, of a row that is then rolled back; called a
- * duplicate, the message would be lost.
+ * Our messages already in the table, byte for byte, as this transaction sees them; other rows are
+ * left to the INSERT. Looked up again under lock: the snapshot may hold a deleted row, or a dirty
+ * read (SET TRANSACTION) one that is rolled back, and reporting a duplicate would lose the message.
  */
 async function lookFirst(parts: Parts, send: Send, messages: readonly EncodedMessage[]): Promise<ReadonlySet<string>> {
   const { seeIdentities } = parts.statements.enqueue;
@@ -258,9 +248,9 @@ async function findStored(parts: Parts, send: Send, messages: readonly EncodedMe
 }
 
 /**
- * A stored identity that none of ours equals byte for byte was found by a collation that folds
- * case, accents or trailing blanks: it is a different message, and reporting ours as a duplicate
- * would lose it without a word (rule: exact-bytes).
+ * A stored identity unlike all of ours was found by a collation that folds case, accents or
+ * trailing blanks. Reporting ours as a duplicate of that message would silently lose it (rule:
+ * exact-bytes).
  */
 function refuseFolded(messages: readonly EncodedMessage[], stored: readonly Identity[]): void {
   const ours = new Set(messages.map(identityOf));
@@ -269,9 +259,9 @@ function refuseFolded(messages: readonly EncodedMessage[], stored: readonly Iden
 }
 
 /**
- * Messages that equal an earlier one of the call but for case, accents, width or trailing blanks.
- * Which of these a collation folds is the table's affair; asked only after the database has refused
- * the call and no stored row explains it.
+ * Messages that equal an earlier one of the call except for case, accents, width or trailing
+ * blanks. Used only if the database refused the call and no stored row explains it, because folding
+ * depends on the table.
  */
 function foldedTogether(messages: readonly EncodedMessage[]): readonly Identity[] {
   const seen = new Set<string>();
@@ -285,13 +275,10 @@ function foldedTogether(messages: readonly EncodedMessage[]): readonly Identity[
   });
 }
 
-/**
- * A column that the table does not have cannot be left out in silence: the consumer would miss what
- * it says.
- */
+/** A missing column cannot be ignored, or the consumer would miss its value. */
 function checkColumns(layout: TableLayout, message: EncodedMessage): void {
   const { columns } = layout;
-  // A column of bytes keeps them without one, and tells JSON from them by looking.
+  // A column of bytes stores no content type and detects JSON from the content.
   const isPlain =
     message.contentType === null || (layout.bodyType === "binary" && bareType(message) === BINARY_CONTENT_TYPE);
   const missing =

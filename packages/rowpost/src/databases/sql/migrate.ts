@@ -1,6 +1,6 @@
 /**
- * Brings a database to the tables that a layout needs: numbered steps, one migration at a time per
- * database, safe to run again and again.
+ * Migrates a database to the tables of a layout: numbered steps, one migration at a time per
+ * database, repeatable.
  */
 
 import { DatabaseUnavailableError, SchemaError } from "../../runtime/errors.ts";
@@ -12,22 +12,22 @@ import { integer, text } from "./rows.ts";
 import type { Migration, SchemaStatements } from "./statements.ts";
 import { readIndexes, tableFindings } from "./table-findings.ts";
 
-/** What a migration did. */
+/** Result of a migration. */
 export interface MigrationReport {
-  /** Steps that ran now, such as `1 local message table`; empty when everything was there. */
+  /** Steps that ran now, such as `1 local message table`; empty if all were done already. */
   readonly applied: readonly string[];
-  /** With `print`: the SQL of all steps, for a migration tool of one's own; nothing was run. */
+  /** With `print`: the SQL of all steps, for your own migration tool; nothing was run. */
   readonly sql: string | undefined;
-  /** What is wrong with the message table, though everything works for now. */
+  /** Problems of the message table that do not stop the work yet. */
   readonly warnings: readonly string[];
 }
 
 /**
- * Makes the message table of the layout (unless it is the user's own) and the tables beside it. Two
- * that run at once: the second waits and finds everything done. One that was killed half way: run
- * it again. With `print` it needs no connection and changes nothing. Throws `SchemaError` when the
- * database was migrated by a newer version, a recorded step differs from ours, or the message table
- * does not fit the layout; in the last case nothing was made.
+ * Makes the layout's message table (unless it is the user's own) and its companions. A parallel run
+ * waits and finds all done; an interrupted one can be repeated. With `print` it needs no connection
+ * and changes nothing. Throws `SchemaError` if a newer version migrated the database, a recorded
+ * step differs from ours, or the message table does not fit the layout; in the last case nothing
+ * was made.
  */
 export async function migrate(
   database: Pick<Database, "connect" | "schema">,
@@ -51,7 +51,7 @@ export async function migrate(
   });
 }
 
-/** Runs what is missing; its names. */
+/** Runs the missing steps and returns their names. */
 export async function runMigrations(
   database: Pick<Database, "connect">,
   schema: SchemaStatements,
@@ -75,7 +75,6 @@ function applyTo(session: Session, schema: SchemaStatements): Promise<readonly s
   return schema.transactional ? inTransaction(session, schema) : underLock(session, schema);
 }
 
-/** All steps as one SQL text. */
 export function printMigrations(migrations: readonly Migration[]): string {
   return migrations
     .filter(({ undoes }) => undoes === undefined)
@@ -155,8 +154,8 @@ async function applyStatement(
 }
 
 /**
- * 64 bits of FNV-1a over the statements, as 16 hex digits: tells an edited migration, and is no
- * defence against anybody.
+ * 64 bits of FNV-1a over the statements, as 16 hex digits: detects an edited migration. Not for
+ * security.
  */
 function checksumOf(migration: Migration): string {
   let hash = 0xcbf29ce484222325n;

@@ -1,19 +1,19 @@
-/** Transactions that keep old row versions, as the doctor and the relay ask for them. */
+/** Transactions that keep old row versions, for the doctor and the relay. */
 import type { OldTransaction } from "../../admin/doctor/diagnosis.ts";
 import { type DiagnosisFacts, diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { type DoctorLook, OLD_TRANSACTION_S } from "./doctor-statements.ts";
 import { integer, type Row, text, textOrNull } from "./rows.ts";
 
-/** Only those that are older, and keep the versions of at least so many transactions. */
+/** Only those above this age that keep at least this many transactions' versions. */
 export interface OldTransactionsRequest {
   readonly olderThanMs: number;
   readonly heldTransactions: number;
 }
 
 /**
- * A row of the statement. Aliases: kind (process, prepared, slot), name, account, program, doing,
- * seconds (NULL: this user may not see it), held.
+ * Aliases: kind (process, prepared, slot), name, account, program, doing, seconds (NULL: hidden
+ * from this user), held.
  */
 export function oldTransaction(row: Row): OldTransaction {
   const seconds = textOrNull(row, "seconds");
@@ -28,7 +28,7 @@ export function oldTransaction(row: Row): OldTransaction {
   };
 }
 
-/** The doctor's look at them; `kindOf` says what one of them is. */
+/** The doctor's look; `kindOf` names the kind of a transaction. */
 export function oldTransactionsLook(
   statement: (request: OldTransactionsRequest) => Statement,
   kindOf: (transaction: OldTransaction) => OldTransactionKind,
@@ -44,7 +44,7 @@ export function oldTransactionsLook(
 
 export type OldTransactionKind = "mysql-transaction" | "postgres-process" | "postgres-prepared" | "postgres-slot";
 
-/** What this user may not see is "?". */
+/** "?" stands for values hidden from this user. */
 function factsOf({ application, doing, held, kind, name, openForMs, user }: OldTransaction): Facts {
   const transaction = [`${kind} ${name}`, application, doing].filter((word) => word !== "").join(", ");
   const seconds = openForMs === undefined ? "?" : openForMs / 1_000;

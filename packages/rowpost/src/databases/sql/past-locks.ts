@@ -1,9 +1,8 @@
-/** Working past rows that somebody holds locked. */
 import { DatabaseConflictError } from "../../runtime/errors.ts";
 
 /**
- * Times, after one that waited for a lock in vain, that locked rows are passed over at once: else
- * each batch with the locked row costs the lock wait.
+ * After a lock wait in vain, this many runs skip locked rows at once. Otherwise each batch with the
+ * locked row costs the lock wait.
  */
 const CAUTIOUS = 50;
 
@@ -13,7 +12,7 @@ const CAUTIOUS = 50;
  */
 export type PastLocks = <Result>(plain: () => Promise<Result>, pastLocked: () => Promise<Result>) => Promise<Result>;
 
-/** Makes one for statements that meet the same rows. */
+/** One per group of statements that meet the same rows. */
 export function createPastLocks(): PastLocks {
   let cautious = 0;
   return async (plain, pastLocked) => {
@@ -25,8 +24,8 @@ export function createPastLocks(): PastLocks {
       return await plain();
     } catch (error) {
       if (!(error instanceof DatabaseConflictError)) throw error;
-      // Somebody holds one of the rows, perhaps for minutes: the others must not wait for it, and
-      // the next batches not find it out again.
+      // The other rows must not wait for one that may stay locked for minutes, nor the next batches
+      // rediscover it.
       cautious = CAUTIOUS;
       return await pastLocked();
     }

@@ -1,6 +1,6 @@
 /**
- * Working past rows that the table does not take: a CHECK that old rows do not meet, a trigger, a
- * foreign key. One such row would else stop every statement that it is in.
+ * Skips rows that the table refuses because of a CHECK, a trigger or a foreign key. Otherwise one
+ * such row fails every statement that includes it.
  */
 import type { RowRefusal } from "../../relay/store.ts";
 import { RowRefusedError } from "../../runtime/errors.ts";
@@ -8,9 +8,8 @@ import { RowRefusedError } from "../../runtime/errors.ts";
 type OnRefused = (refusal: RowRefusal) => void;
 
 /**
- * Writes all rows with one statement. Where the table refuses one of them, halves until that one is
- * alone, tells of it and leaves it: some 2 log2(n) statements more for one in n. Returns the number
- * of rows that changed.
+ * Writes all rows with one statement. If the table refuses one, halves until it is alone, reports
+ * it and leaves it: about 2 log2(n) more statements. Returns the number of changed rows.
  */
 export async function pastRefused<Row>(
   rows: readonly Row[],
@@ -33,12 +32,11 @@ export async function pastRefused<Row>(
   }
 }
 
-/** What a statement picks. */
 export interface Picked {
   readonly rows: number;
-  /** The first ones that it would pick, and that it leaves: the table refuses them. */
+  /** Leading rows to leave out, because the table refuses them. */
   readonly skip: number;
-  /** Picked and changed before, in the same call. */
+  /** Rows changed earlier in the same call. */
   readonly done: number;
 }
 
@@ -47,10 +45,7 @@ export function pickAll(limit: number): Picked {
   return { rows: limit, skip: 0, done: 0 };
 }
 
-/**
- * The same for a statement that picks its rows itself, in an order, and that picks none again that
- * it has changed.
- */
+/** The same for a statement that picks its rows in an order and never picks changed ones again. */
 export async function pickPastRefused(
   limit: number,
   write: (picked: Picked) => Promise<number>,
@@ -77,7 +72,7 @@ export async function pickPastRefused(
   return changed;
 }
 
-/** Tells of a refused row. */
+/** Reports a refused row. */
 export function telling(
   onRefused: OnRefused,
   doing: RowRefusal["doing"],

@@ -1,7 +1,6 @@
 /**
- * An operator's name or reason may have a letter that the database's encoding lacks. It is written
- * in ASCII then: nobody who is called at night is refused for a letter. What says which messages
- * are meant stays as it is, and the refusal names it.
+ * Writes an operator's name or reason in ASCII if the database's encoding lacks a letter, so that
+ * nobody on call is refused. Values that select messages stay, and the error names the letter.
  */
 import { inAscii } from "../../runtime/ascii.ts";
 import type { InvalidMessageError } from "../../runtime/errors.ts";
@@ -9,13 +8,12 @@ import { lackedBy, letterRefused } from "./column-room.ts";
 import { clip } from "./rows.ts";
 
 const AUTHOR_LENGTH = 64;
-/** What carries an author and a reason among the values of a call, beside the call's own. */
+/** Values of a call that carry an author and a reason, beside the call's own. */
 const CARRIERS: ReadonlySet<string> = new Set(["action", "note", "filter"]);
 
 /**
- * The same store; a call that the database refuses for a row is made once more with author and
- * reason in ASCII, other letters as \uXXXX. What was refused was rolled back. `reasonLength`: what
- * its tables take.
+ * The same store. A call whose row the database refuses is repeated with author and reason in
+ * ASCII, other letters as \uXXXX. `reasonLength`: what its tables hold.
  */
 export function inPlainWordsIfRefused<Store extends object>(
   store: Store,
@@ -60,7 +58,7 @@ export function inPlainWordsIfRefused<Store extends object>(
   return Object.fromEntries(entries) as Store;
 }
 
-/** Which of these values has the letter; "": the first that few character sets have. */
+/** The value with the letter; for "", the first with a letter that few character sets have. */
 export function refusedLetter(
   given: unknown,
   letter: string | undefined,
@@ -85,7 +83,7 @@ function isText(value: unknown, length: number | undefined): value is string {
   return length !== undefined && typeof value === "string";
 }
 
-/** The same where nothing has to be replaced. */
+/** Returns the same text if it is ASCII already. */
 function ascii(text: string, length: number | undefined): string {
   const replaced = inAscii(text);
   return replaced === text ? text : clip(replaced, length ?? AUTHOR_LENGTH);

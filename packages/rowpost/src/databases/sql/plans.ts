@@ -1,4 +1,4 @@
-/** How a server would find the messages that a relay asks for, by EXPLAIN: no statement runs. */
+/** Explains how a server would find a relay's messages. EXPLAIN runs no statement. */
 import type { PlanStep, StatementPlan } from "../../admin/doctor/store.ts";
 import { describeError } from "../../runtime/errors.ts";
 import type { Statement } from "../../transactions/executor.ts";
@@ -7,15 +7,13 @@ import type { StoreParts } from "./relay-store.ts";
 import type { Row } from "./rows.ts";
 import type { DialectStatements } from "./statements.ts";
 
-/** What a dialect supplies. */
 export interface PlanReader {
-  /** Words before the statement. Never those that run it. */
+  /** Words before the statement; never ones that run it. */
   readonly explain: string;
   /** Steps of the plan that read this table. */
   readonly steps: (rows: readonly Row[], table: string) => readonly PlanStep[];
 }
 
-/** Explains each, on a session of its own. */
 export async function readPlans(parts: StoreParts & { readonly plans: PlanReader }): Promise<StatementPlan[]> {
   const { layout, statements } = parts;
   const session = await parts.connect({ purpose: "tool", clock: layout.clock });
@@ -44,7 +42,7 @@ async function planOf(
   }
 }
 
-/** The statements of a relay that lead to messages, as it sends them. */
+/** A relay's statements that find messages, as it sends them. */
 function asked({ facts, housekeeping, relay }: DialectStatements): Readonly<Record<string, Statement>> {
   const row = { id: "100", shard: 0, deliveryCount: 0, lockVersion: "0", identityHash: "0" };
   const fence = { owner: "nobody", epochs: Array.from({ length: facts.shardCount }, () => "1") };

@@ -1,7 +1,3 @@
-/**
- * The relay's store on any SQL database: which statement when, on which session, and what its
- * answer means.
- */
 import type { RelayStore, RelayStoreOptions, RowRefusal, ScannedMessage, ScanRequest } from "../../relay/store.ts";
 import {
   ConfigurationError,
@@ -26,32 +22,31 @@ import { createSettle } from "./settle-store.ts";
 import { createSettleWithin } from "./settle-within.ts";
 import type { DialectStatements } from "./statements.ts";
 
-/** What a dialect brings to the flow. */
 export interface StoreParts {
   readonly layout: TableLayout;
   readonly statements: DialectStatements;
   connect(options: SessionOptions): Promise<Session>;
-  /** Does this error mean that the table does not take a row as it is to be written? */
+  /** Whether the table refuses to store a row as written. */
   readonly isRowRefused: (error: unknown) => boolean;
   /** SQLite: all sessions are one handle. */
   readonly sharedSession?: boolean | undefined;
 }
 
 /**
- * Of a topic's counter in the queue. Its holder may be a user's transaction that takes minutes, and
- * all topics are appended to on this session (rule: isolation). MySQL and MariaDB: 1 s.
+ * Lock wait for a topic's counter in the queue, which a user's transaction may hold for minutes:
+ * this session appends to all topics (rule: isolation). MySQL and MariaDB: 1 s.
  */
 export const APPEND_LOCK_WAIT_MS = 250;
 
 const DEFAULT_OPTIONS: RelayStoreOptions = { sendingMark: "on", statementTimeoutMs: 30_000, lockWaitTimeoutMs: 3_000 };
 
 /**
- * A relay with few shards looks at this many times its limit, because most rows it meets are
- * somebody else's.
+ * A relay with few shards reads up to this many times its limit, because most rows belong to
+ * others.
  */
 const MOST_WIDENING = 4;
 
-/** Makes the store. No connection is opened before `open`. */
+/** Opens no connection before `open`. */
 export function createRelayStore(parts: StoreParts): RelayStore {
   const { layout, statements } = parts;
   let options = DEFAULT_OPTIONS;
@@ -77,14 +72,12 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       }),
   });
 
-  /** What the last scan ran on. */
   let scannedOn: Session | undefined;
 
   /**
-   * Takes rows that were scanned, on the session of the scan and on no other. After a fail-over
-   * that lost commits, the new primary gives their ids to other messages, or to the same one,
-   * enqueued again with another body, which no token tells: what was scanned would be published in
-   * its name (rule: one-server).
+   * Claims scanned rows only on the session of the scan. After a fail-over that lost commits, ids
+   * recur with other messages or bodies, which no token detects; the scanned body would be
+   * published under the wrong name (rule: one-server).
    */
   function takeScanned(statement: Statement): (session: Session) => Promise<QueryResult> {
     return async (session) => {
@@ -171,7 +164,7 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       const list = statements.relay.listInFlight({ fence, idsByShard });
       const { affected: changed } = await slots.retry("scan", takeScanned(list));
       if (changed === idsByShard.length) return idsByShard.map(({ shard }) => shard);
-      // Epochs only grow: a shard that is ours now was ours when the list was written.
+      // Epochs only grow, so a shard that is ours now was ours when the list was written.
       const held = await slots.use("scan", (session) => session.run(statements.relay.readHeld(fence)));
       return held.rows.map((row) => integer(row, "shard"));
     },
@@ -183,7 +176,7 @@ export function createRelayStore(parts: StoreParts): RelayStore {
   };
 }
 
-/** What the table does not take is told from everything else in one way, for all statements. */
+/** Recognizes refused rows in the same way for all statements. */
 function refusalOr(error: unknown, isRowRefused: StoreParts["isRowRefused"]): unknown {
   if (error instanceof RowpostError || !isRowRefused(error)) return error;
   return new RowRefusedError(`the table does not take a row as it is to be written (${describeError(error)})`, {
@@ -192,11 +185,9 @@ function refusalOr(error: unknown, isRowRefused: StoreParts["isRowRefused"]): un
 }
 
 /**
- * Without `shards` the rows are what the caller asked for. With them, rows of other shards stand
- * between ours: the statement is asked for more, and those rows are returned as well, without their
- * body. The caller passes them over, and knows from them how far the scan came and whether it
- * reached the end, so that a million rows of another relay are walked once in a sweep and not at
- * each poll (rule: bounded-scan).
+ * With `shards`, the statement gets a larger limit and also returns rows of other shards, without
+ * bodies. The caller skips them and sees how far the scan came, so another relay's million rows are
+ * walked once per sweep and not at each poll (rule: bounded-scan).
  */
 async function scan(
   parts: StoreParts,
@@ -224,7 +215,7 @@ async function scan(
     .map((row) => scannedMessage(parts.layout, row))
     .flatMap((message) => {
       const isOurs = ours.has(message.shard);
-      // More of ours than asked for: the rest belongs to the next scan.
+      // More of ours than requested: the rest is left to the next scan.
       if (!room(message, isOurs)) return [];
       return [isOurs ? message : { ...message, body: "" }];
     });
@@ -232,10 +223,7 @@ async function scan(
 
 type ScanLimits = Pick<ScanRequest, "immediateLimit" | "dueLimit" | "foreignDue">;
 
-/**
- * Tells of one row after the other whether its branch still has room for one that was asked for,
- * and takes the place.
- */
+/** Whether a row's branch has room for another requested row; uses it up. */
 function createRoom(request: ScanRequest): (message: ScannedMessage, takes: boolean) => boolean {
   const all: [string, ScanLimits][] = request.topics?.map((topic) => [topic.topic, topic]) ?? [["", request]];
   const rooms = new Map(
@@ -244,7 +232,7 @@ function createRoom(request: ScanRequest): (message: ScannedMessage, takes: bool
   return ({ due, topic }, takes) => {
     const room = rooms.get(request.topics === undefined ? "" : topic);
     const branch = due ? "due" : "immediate";
-    // A folding collation finds `Orders` where `orders` was asked for.
+    // A folding collation finds `Orders` for `orders`.
     if (room === undefined) return true;
     if (room[branch] <= 0) return false;
     if (takes) room[branch] -= 1;
@@ -253,9 +241,8 @@ function createRoom(request: ScanRequest): (message: ScannedMessage, takes: bool
 }
 
 /**
- * Looks behind each known topic, then behind each that this has found, until nothing new comes:
- * with all topics known it is one statement. The order is the column's, so no two of them need be
- * compared here.
+ * Looks after each known topic, then after each one found, until there are no new ones: a single
+ * statement if all are known. Topics are not compared here, because the order is the column's.
  */
 async function waitingTopics(
   { statements }: StoreParts,
@@ -264,7 +251,7 @@ async function waitingTopics(
 ): Promise<string[]> {
   const seen = new Set(known);
   const found: string[] = [];
-  // No topic is empty: all of them come behind that.
+  // No topic is empty, so all come after "".
   let after: readonly string[] = ["", ...known];
   while (after.length > 0 && found.length < limit) {
     const statement = statements.relay.nextTopics(after);

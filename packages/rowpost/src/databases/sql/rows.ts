@@ -1,7 +1,6 @@
 /**
- * From rows, as drivers return them under the aliases of statements.ts, to the objects of the
- * ports. Drivers disagree about BIGINT (number, string, bigint), TINYINT and BOOLEAN; here they
- * come out alike.
+ * Converts rows, under the aliases of statements.ts, to objects of the ports. Drivers disagree
+ * about BIGINT (number, string, bigint), TINYINT and BOOLEAN.
  */
 
 import type { MessageSummary, StoredMessage } from "../../admin/message-admin.ts";
@@ -26,18 +25,17 @@ import { fromAscii, inAscii } from "../../runtime/ascii.ts";
 import { headOfInstant } from "./behind.ts";
 import type { TableLayout } from "./layout.ts";
 
-/** A row under its aliases. */
 export type Row = Readonly<Record<string, unknown>>;
 
 /**
- * A handle of the user's may rename columns, to camelCase or PascalCase: aliases of one word have
- * nothing to rename but the case of their letters.
+ * A user's handle may convert names to camelCase or PascalCase, which changes only the case of
+ * single-word aliases.
  */
 export function lowerCased(row: Row): Row {
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
-/** Text of a column that is never NULL; a buffer (VARBINARY, BLOB) is read as UTF-8. */
+/** Text of a column that is never NULL; reads a buffer (VARBINARY, BLOB) as UTF-8. */
 export function text(row: Row, alias: string): string {
   const value = row[alias];
   if (typeof value === "string") return value;
@@ -48,17 +46,17 @@ export function text(row: Row, alias: string): string {
   );
 }
 
-/** Text, or null for NULL (and for an alias that the statement leaves out). */
+/** Text, or null for NULL or a missing alias. */
 export function textOrNull(row: Row, alias: string): string | null {
   return isNull(row, alias) ? null : text(row, alias);
 }
 
-/** Text, or "" for NULL: a table of somebody's own may have it where ours cannot. */
+/** Text, or "" for NULL, which a user's own table may allow. */
 export function textOrEmpty(row: Row, alias: string): string {
   return textOrNull(row, alias) ?? "";
 }
 
-/** A whole number below 2^53; NULL counts as 0. */
+/** A whole number below 2^53; 0 for NULL. */
 export function integer(row: Row, alias: string): number {
   const value = row[alias];
   return typeof value === "number" ? value : Number(value ?? 0);
@@ -74,12 +72,11 @@ function flag(row: Row, alias: string): boolean {
   return value === true || Number(value ?? 0) === 1;
 }
 
-/** A whole number of 64 bits as a decimal string; "0" for NULL. */
+/** A 64-bit whole number as a decimal string; "0" for NULL. */
 export function wholeText(row: Row, alias: string): string {
   return textOrNull(row, alias) ?? "0";
 }
 
-/** RowToken's own part of a row. */
 function tokenOf(row: Row): Pick<RowToken, "deliveryCount" | "identityHash" | "lockVersion"> {
   return {
     deliveryCount: integer(row, "delivery_count"),
@@ -88,25 +85,21 @@ function tokenOf(row: Row): Pick<RowToken, "deliveryCount" | "identityHash" | "l
   };
 }
 
-/** The state that a value of the state column means. */
 export function decodeState(layout: TableLayout, value: unknown): MessageState | "unknown" {
   const found = MESSAGE_STATES.find((state) => String(layout.states[state]) === String(value));
   return found ?? "unknown";
 }
 
-/** The state where the statement selected by known states. */
+/** For statements that select known states. */
 function knownState(layout: TableLayout, row: Row): MessageState {
   const state = decodeState(layout, row["state"]);
-  // A folding collation can match `Pending` where the layout says `pending`: the statement meant
-  // it, so it is that state.
+  // A folding collation matches `Pending` for `pending`; the statement selected this state.
   if (state !== "unknown") return state;
   const folded = String(row["state"]).toLowerCase();
   return MESSAGE_STATES.find((each) => String(layout.states[each]).toLowerCase() === folded) ?? "pending";
 }
 
-/**
- * The body as a statement reads it; of a column of bytes as base64, which PostgreSQL gives itself.
- */
+/** The body as read; for a column of bytes as base64, which PostgreSQL returns itself. */
 export function storedBody({ bodyType }: Pick<TableLayout, "bodyType">, row: Row): string | null {
   const value = row["message_body"];
   const isBytes = bodyType === "binary" && value instanceof Uint8Array;
@@ -114,7 +107,7 @@ export function storedBody({ bodyType }: Pick<TableLayout, "bodyType">, row: Row
 }
 
 export function scannedMessage(layout: Pick<TableLayout, "bodyType">, row: Row): ScannedMessage {
-  // NULL is also the body that is too large for this scan, or of a shard that was not asked for.
+  // NULL also means a body too large for this scan, or of a shard that was not requested.
   const isBodyNull = isNull(row, "message_body") && isNull(row, "body_bytes");
   return {
     id: text(row, "id"),
@@ -195,7 +188,7 @@ function relayInstance(row: Row): RelayInstance {
   return { owner: text(row, "owner"), label: labelWithoutLock(text(row, "label")), alive: flag(row, "alive") };
 }
 
-/** An instance that has been silent for this long is shown as gone. */
+/** An instance silent for this long is shown as gone. */
 const INSTANCE_TIMEOUT_MS = 60_000;
 
 export function relayStatus(row: Row): RelayStatus {
@@ -212,7 +205,7 @@ export function relayStatus(row: Row): RelayStatus {
   };
 }
 
-/** With its durations counted to now. Undefined for what another version wrote in another form. */
+/** Brings its durations up to date. Undefined for another version's format. */
 function reportOf(json: string | null, ageMs: number): RelayReport | undefined {
   try {
     const { brokers, lastError, restingTopics, ...rest } = JSON.parse(json ?? "null") as RelayReport;
@@ -230,12 +223,12 @@ function reportOf(json: string | null, ageMs: number): RelayReport | undefined {
   }
 }
 
-/** Between the words for people and the name of the session lock, in the label column. */
+/** Separates the label from the name of the session lock. */
 const LOCK_MARK = " lock=";
 
 /**
- * What stands in the label column: at most 255 characters, in ASCII: a database whose encoding
- * lacks one of them would refuse every heartbeat.
+ * Value of the label column: at most 255 ASCII characters; a letter that the encoding lacks would
+ * fail every heartbeat.
  */
 export function labelWithLock(label: string, lock: string | undefined): string {
   const mark = `${LOCK_MARK}${lock ?? ""}`;
@@ -244,7 +237,6 @@ export function labelWithLock(label: string, lock: string | undefined): string {
     .replace(/\\u[\dA-F]{0,3}$/, "")}${mark}`;
 }
 
-/** The words for people. */
 export function labelWithoutLock(label: string): string {
   return fromAscii(parted(label)[0]);
 }
@@ -254,7 +246,7 @@ function parted(label: string): readonly [words: string, lock: string] {
   return end === -1 ? [label, ""] : [label.slice(0, end), label.slice(end + LOCK_MARK.length)];
 }
 
-/** With the name of its session lock. A version that wrote none leaves it undefined. */
+/** With the name of its session lock; undefined if its version wrote none. */
 export function lockedInstance(row: Row): RelayInstance & SessionLock {
   return { ...relayInstance(row), lock: parted(text(row, "label"))[1] || undefined };
 }
@@ -273,14 +265,14 @@ export function suspensionRule(row: Row): SuspensionRule {
 const SCOPES: readonly SuspensionRule["scope"][] = ["ordering_key", "topic", "type", "relay"];
 
 /**
- * A scope that this version does not know (a newer one wrote it) stops everything: the rule says
- * that something must not be sent.
+ * An unknown scope, from a newer version, stops everything, because a rule always forbids sending
+ * something.
  */
 function suspensionScope(value: string): SuspensionRule["scope"] {
   return SCOPES.find((scope) => scope === value) ?? "relay";
 }
 
-/** With its body and headers, from a statement that reads them. */
+/** With body and headers, from a statement that reads them. */
 export function storedMessage(layout: TableLayout, row: Row, archived: boolean): StoredMessage {
   const headers = layout.columns.headers === undefined ? undefined : textOrNull(row, "headers");
   const summary = messageSummary(layout, row, archived);
@@ -308,7 +300,7 @@ export function messageSummary(layout: TableLayout, row: Row, archived: boolean)
     retryCount: integer(row, "retry_count"),
     deliveryCount: columns.deliveryCount === undefined ? undefined : integer(row, "delivery_count"),
     deliverAt: optional(columns.deliverAt, "deliver_at"),
-    // Instants of our own at the end of time are told as what they mean, and never as a time.
+    // Our own instants at the end of time are shown by their meaning, never as a time.
     nextRetryAt: behindId !== undefined || isOverdue ? null : next,
     ...(isOverdue ? { confirmOverdue: true as const } : {}),
     behindId,
@@ -327,8 +319,8 @@ export function messageSummary(layout: TableLayout, row: Row, archived: boolean)
 }
 
 /**
- * At most `length` characters (code points, as databases count them), without lone surrogates: they
- * are no valid UTF-8, and JSON_TABLE refuses the whole statement for one.
+ * At most `length` code points, without lone surrogates: they are invalid UTF-8, and JSON_TABLE
+ * refuses the whole statement.
  */
 export function clip(value: string, length: number): string {
   const clean = value

@@ -3,7 +3,7 @@ import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/e
 import type { Session } from "../database.ts";
 import { createSessionSlots } from "./session-slots.ts";
 
-/** A session that only knows whether it lives, and a diary of what was done to it. */
+/** A session that only knows whether it lives, with a log of its calls. */
 function fakeSession(
   name: string,
   diary: string[],

@@ -1,55 +1,53 @@
 /**
- * The relay's sessions: one per kind of work, opened at the first use and opened again after a
- * loss. So a settle does not wait behind a scan, and a lease is renewed while a claim waits for a
- * row lock.
+ * The relay's sessions: one per kind of work, opened at first use and after a loss. So a settle
+ * does not wait for a scan, and a lease is renewed while a claim waits for a row lock.
  *
- * All of them are on one server. After a switchover the old primary may live on, read-only, and
- * answers scans from what it has: with nothing due there, no statement of a session that stayed
- * would ever fail. Its lease session fails, because that one writes; so when it has been opened
- * again, the others are opened again as well (rule: one-server).
+ * All are on one server. After a switchover the old primary may live on read-only and answer scans
+ * without an error. The lease session fails because it writes, so after it is reopened, the others
+ * are too (rule: one-server).
  */
 
 import { type Cutoff, createCutoff, unlessAborted } from "../../runtime/abort.ts";
 import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";
 
-/** Kinds of work that get a session of their own. */
+/** Kinds of work with a session of their own. */
 export type SlotName = "lease" | "scan" | "settle" | "append" | "housekeeping" | `work ${number}`;
 
 export interface SessionSlots {
   /**
-   * Runs `work` on the slot's session. A lost session is replaced by the next call, not by this
-   * one: the outcome of this one is unknown.
+   * Runs `work` on the slot's session. A lost session is replaced by the next call, because the
+   * outcome of this one is unknown.
    */
   use<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
   /**
-   * The same, again after a conflict with another transaction, which leaves no effect: at most 4
-   * tries in all. For work that may run twice.
+   * The same, repeated after a conflict with another transaction, which has no effect: at most 4
+   * tries. For work that may run twice.
    */
   retry<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
   /**
-   * Drops every session, and resolves when none of their statements can take effect any more; also
-   * those lost earlier and not yet proven dead.
+   * Drops every session, and resolves once none of them, nor one lost earlier, can have a statement
+   * that takes effect.
    */
   abandon(): Promise<void>;
-  /** Closes every session; none is opened any more. */
+  /** Closes every session for good. */
   close(): Promise<void>;
 }
 
 export interface SessionSlotsOptions {
   connect(slot: SlotName): Promise<Session>;
   /**
-   * True: a lost session is proven dead before the slot gets a new one, because the table has
-   * nothing that tells a late statement of the old one from a new one (rule: claim-token).
+   * True: a lost session is proven dead before the slot gets a new one, because the table cannot
+   * tell a late statement of the old session (rule: claim-token).
    */
   readonly proveLost: boolean;
-  /** Aborted: all work fails at once, answered or not, and no session is opened any more. */
+  /** When aborted, all work fails at once and no session is opened any more. */
   readonly signal?: (() => AbortSignal | undefined) | undefined;
   /** SQLite has one handle: all slots share it. */
   readonly shared?: boolean | undefined;
-  /** These slots' sessions are closed when nothing has used them for a while. Default: none. */
+  /** Closes these slots' sessions when idle for a while. Default: none. */
   readonly closesIdle?: ((slot: SlotName) => boolean) | undefined;
-  /** What an error of the work means, where it is not one of ours. */
+  /** Translates an error of the work that is not ours. */
   readonly meaning?: ((error: unknown) => unknown) | undefined;
 }
 
@@ -59,7 +57,7 @@ const CLOSED = "the sessions of this relay are closed; the database did not answ
 
 export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
   const sessions = new Map<SlotName, Promise<Session>>();
-  /** Opened before the lease session was, and replaced at their next use. */
+  /** Opened before the lease session, and replaced at their next use. */
   const outdated = new WeakSet<Promise<Session>>();
   let hadLease = false;
   /** Lost, and perhaps still at work on the server. */
@@ -78,7 +76,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
   }
 
   async function open(slot: SlotName): Promise<Session> {
-    // Work that outlives its relay must not open what nobody closes.
+    // Work that outlives its relay must not open a session that is never closed.
     if (closed || options.signal?.()?.aborted === true) throw new DatabaseUnavailableError(CLOSED);
     if (options.proveLost) await proveDoubtful();
     const session = await options.connect(slot);
@@ -100,7 +98,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       if (!session.dead && !outdated.has(known)) return session;
       drop(name, known);
       if (options.proveLost) doubtful.add(session);
-      // Waits for the statement that is under way there, but not for long.
+      // Waits briefly for its running statement.
       else if (!session.dead) void session.close().catch(() => undefined);
       return await sessionOf(slot);
     }
@@ -121,7 +119,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
     }
   }
 
-  /** Of the slots that are closed when nothing uses them. */
+  /** Of slots closed when idle. */
   const uses = new Map<SlotName, { count: number; closing?: NodeJS.Timeout }>();
 
   async function counted<T>(slot: SlotName, work: () => Promise<T>): Promise<T> {
@@ -180,7 +178,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       await unlessAborted(options.signal?.(), Promise.all(closing), () => undefined).catch(() => undefined);
       followed?.cutoff.release();
       followed = undefined;
-      // What could not be proven dead must not keep a process from ending: its connection is cut
+      // Sessions not proven dead must not keep the process alive; their connections are cut
       // already.
       doubtful.clear();
     },

@@ -1,7 +1,4 @@
-/**
- * Writing outcomes on any SQL database: for all rows at once, and past rows that somebody else
- * holds.
- */
+/** Writes outcomes on any SQL database, for all rows at once, skipping rows that others hold. */
 
 import type { Outcome, RelayStore, RowNow, RowToken } from "../../relay/store.ts";
 import { PermissionError, RowRefusedError } from "../../runtime/errors.ts";
@@ -15,7 +12,6 @@ import { clip, rowNow, text } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
 import type { DialectStatements } from "./statements.ts";
 
-/** What is to be written. */
 export type SettleRequest = Parameters<RelayStore["settle"]>[0];
 
 export interface SettleParts {
@@ -24,7 +20,6 @@ export interface SettleParts {
   readonly slots: SessionSlots;
 }
 
-/** Makes the function that writes outcomes. */
 export function createSettle({
   layout,
   statements,
@@ -32,10 +27,7 @@ export function createSettle({
 }: SettleParts): (request: SettleRequest) => Promise<RowNow[]> {
   const settlePastLocks = createPastLocks();
 
-  /**
-   * Returns the ids of outcomes that may not be written; `held` gets those of them whose rows
-   * somebody holds.
-   */
+  /** Returns the outcomes that may not be written; adds those with locked rows to `held`. */
   async function write(outcomes: readonly Outcome[], change: Change, held: Set<string>): Promise<readonly Outcome[]> {
     if (outcomes.length === 0) return [];
     try {
@@ -60,13 +52,11 @@ export function createSettle({
   }
 
   /**
-   * Somebody holds one of the rows, perhaps for minutes: a consumer whose own transaction confirms,
-   * a forgotten console. The others must not wait for it. Locks what nobody holds and settles that,
-   * in one transaction, so that the statement finds no lock to wait for. The message rows are
-   * locked before the lease rows here, and after them everywhere else: a claim of ours that holds
-   * the lease rows waits for other rows than these, and a takeover, which wants the lease rows
-   * alone, passes over rows that are locked. If we die within it: nothing is written, and the rows
-   * are still `sending`.
+   * A row may stay locked for minutes, by a consumer's transaction or a forgotten console. Locks
+   * the free rows and settles them in one transaction, so the others do not wait. Only here message
+   * rows are locked before lease rows. That cannot deadlock: our claims that hold the lease rows
+   * wait for other rows, and a takeover skips locked rows. If we die within it, nothing is written,
+   * and the rows are still `sending`.
    */
   async function writeUnheld(
     outcomes: readonly Outcome[],
@@ -108,19 +98,18 @@ export function createSettle({
   };
 }
 
-/** How the outcomes of one kind are written. */
 export interface Change {
-  /** Returns how many rows it has found as they were claimed. */
+  /** Returns how many rows were as claimed. */
   run(tx: Pick<Session, "run">, outcomes: readonly Outcome[]): Promise<number>;
   readonly severalStatements?: boolean;
-  /** What is done instead when the table does not take it. */
+  /** Fallback if the table refuses it. */
   readonly otherwise?: Change;
 }
 
 /**
- * A row that need not be kept is gone with its receipt: one DELETE, or the settle and the move in
- * one transaction. A move that does not find every row as it was claimed is left to housekeeping.
- * So is what the table refuses (another one refers to the row), and what this account may not do.
+ * Removes a row that need not be kept, by one DELETE, or by the settle and the move in one
+ * transaction. Left to housekeeping if not every row is as claimed, the table refuses (another one
+ * refers to the row), or the account lacks the privilege.
  */
 export function changes(
   { relay, housekeeping }: DialectStatements,
@@ -150,7 +139,7 @@ export function changes(
   };
 }
 
-/** Outcomes with texts that fit: sent and kept, sent and removed, all others. */
+/** Outcomes with fitting texts: sent and kept, sent and removed, all others. */
 export function sorted(
   layout: TableLayout,
   { outcomes, onSent = "keep" }: Pick<SettleRequest, "outcomes" | "onSent">,
@@ -165,7 +154,7 @@ export function sorted(
       failReason: outcome.failReason === null ? null : clip(outcome.failReason, layout.failReasonLength),
     };
     if (outcome.toState !== "sent") other.push(clean);
-    // One with a deadline waits for its confirmation.
+    // With a deadline it awaits its confirmation.
     else if (onSent === "keep" || outcome.nextRetryInMs !== null) kept.push(clean);
     else removed.push(clean);
   }
@@ -179,8 +168,8 @@ interface Found {
 }
 
 /**
- * Which of these outcomes do not stand in the table. A row that is gone was archived or deleted
- * after it was settled, or by a person.
+ * Outcomes not in the table. A missing row was archived or deleted after its settle, or by a
+ * person.
  */
 function unsettled(layout: TableLayout, outcomes: readonly Outcome[], { now, held, from }: Found): RowNow[] {
   const wrong: RowNow[] = [];
@@ -193,10 +182,7 @@ function unsettled(layout: TableLayout, outcomes: readonly Outcome[], { now, hel
   return wrong;
 }
 
-/**
- * As it was claimed, or overtaken by a confirmation: once nobody holds it any more, the outcome can
- * be written.
- */
+/** As claimed, or overtaken by a confirmation: the outcome can be written once the row is free. */
 function isStillOurs(layout: TableLayout, outcome: Outcome, now: RowNow, from: "sending" | "pending"): boolean {
   if (isOvertaken(outcome, now)) return sameDelivery(layout, outcome, now);
   return isAsClaimed(layout, outcome, now, from);
@@ -213,8 +199,8 @@ function sameDelivery(layout: TableLayout, outcome: RowToken, now: RowNow): bool
 }
 
 /**
- * Is the row as this outcome has left it? Then it was written: now, or by an earlier copy of the
- * same settle whose answer was lost (rule: claim-token).
+ * Whether the row is as this outcome leaves it, so it was written now, or by an earlier copy of
+ * this settle whose answer was lost (rule: claim-token).
  */
 function stands(layout: TableLayout, outcome: Outcome, now: RowNow): boolean {
   if (isOvertaken(outcome, now)) return sameDelivery(layout, outcome, now);
@@ -222,7 +208,6 @@ function stands(layout: TableLayout, outcome: Outcome, now: RowNow): boolean {
   return !hasClaimToken(layout) || now.lockVersion === nextVersion(outcome.lockVersion);
 }
 
-/** By the confirmation of this message. */
 function isOvertaken(outcome: Outcome, now: RowNow): boolean {
   return now.state === "consumed" && outcome.toState === "sent" && now.identityHash === outcome.identityHash;
 }

@@ -1,6 +1,6 @@
 /**
- * Storing messages in this database and settling their rows, in one transaction on a session of its
- * own: a settle of others does not wait for what this waits for.
+ * Stores messages in this database and settles their rows in one transaction on its own session, so
+ * other settles do not wait.
  */
 import type { RelayStore, RowToken } from "../../relay/store.ts";
 import { PermissionError, RowRefusedError } from "../../runtime/errors.ts";
@@ -9,14 +9,12 @@ import { inKnownTransaction } from "./known-commit.ts";
 import { rowNow, text } from "./rows.ts";
 import { changes, isAsClaimed, type SettleParts, sorted } from "./settle-store.ts";
 
-/** What the relay asks for. */
 type Request = Parameters<RelayStore["settleWithin"]>[0];
 
-/** Makes the function. */
 export function createSettleWithin({ layout, statements, slots }: SettleParts): RelayStore["settleWithin"] {
   /**
-   * Passes over rows that somebody holds, perhaps for minutes. The message rows are locked before
-   * the lease rows here, as in the settle past locked rows, which says why nobody waits for ever.
+   * Skips rows that may stay locked for minutes. Message rows are locked before lease rows;
+   * settle-store.ts explains why that cannot deadlock.
    */
   async function lockClaimed(tx: Executor, rows: readonly RowToken[], from: Request["from"]): Promise<Set<string>> {
     const free = (await tx.run(statements.relay.lockFreeRows(rows.map(({ id }) => id)))).rows;
@@ -40,7 +38,7 @@ export function createSettleWithin({ layout, statements, slots }: SettleParts): 
     let affected = 0;
     if (kept.length > 0) affected += await toKeep.run(tx, kept);
     if (removed.length > 0) affected += await toRemove.run(tx, removed);
-    // A lease that was lost since the claim: another relay appends them.
+    // The lease was lost since the claim, and another relay appends them.
     if (affected !== outcomes.length) throw new FencedOut();
     await request.beforeCommit();
     return new Set(outcomes.map(({ id }) => id));

@@ -24,7 +24,6 @@ import { createRelayStore, type StoreParts } from "./relay-store.ts";
 import { withoutEngineColumns } from "./sql-names.ts";
 import type { CreateStatements, DialectStatements } from "./statements.ts";
 
-/** What a dialect brings. */
 export interface SqlDatabaseParts
   extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "poolSize" | "executor" | "close">,
     Pick<
@@ -44,7 +43,7 @@ export interface SqlDatabaseParts
   readonly isTableMissing: (error: unknown) => boolean;
   /** All sessions are one handle. */
   readonly sharedSession?: boolean | undefined;
-  /** Where the engine can tell of other processes' messages. */
+  /** For engines that notify of other processes' messages. */
   readonly listen?:
     | ((
         of: TableLayout | "queue",
@@ -82,7 +81,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     isTableMissing: parts.isTableMissing,
   };
 
-  /** No connection: what the pool says of it is the driver's, and differs with each. */
+  /** No connection: each driver's pool has its own error. */
   function notBegun(error: unknown): unknown {
     const known = connectFailure(error, parts.label) ?? translateError(error, "begin a transaction");
     if (known instanceof RowpostError) return known;
@@ -138,7 +137,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
       }),
     relayStore({ layout, topics }) {
       const store = storeParts(layout);
-      // Asked of once for each relay: not worth keeping.
+      // Requested once per relay, so not cached.
       if (topics === undefined) return createRelayStore(store);
       return createRelayStore({ ...store, statements: parts.createStatements(layout, topics) });
     },

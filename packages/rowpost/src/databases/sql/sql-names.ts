@@ -1,7 +1,6 @@
 /**
- * A layout in SQL's words, for dialects that quote names with "…": literals of the states and the
- * few expressions that every statement needs in the same form. A layout without a column gets ""
- * where the column would be set, so that the statements around it stay whole.
+ * A layout in SQL, for dialects that quote names with "…": state literals and shared expressions.
+ * Expressions that set a missing column are "".
  */
 import { allowedFrom, MESSAGE_STATES, type MessageState, type TransitionName } from "../../message/states.ts";
 import { BEHIND_BASE } from "./behind.ts";
@@ -9,27 +8,24 @@ import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { companionTables, ENGINE_COLUMNS, formerTables, hasClaimToken, tableKey } from "./layouts.ts";
 import { isLeaseKey, leaseKey, type OwnTopics, ofTopics } from "./own-topics.ts";
 
-/** What a dialect has its own words for. */
 export interface DialectWords {
-  /** The database's clock. */
   readonly now: string;
   /** An instant from a text of behind.ts, an SQL expression. */
   readonly instant: (text: string) => string;
-  /** Now plus milliseconds (an SQL expression); NULL when they are NULL. */
+  /** Now plus milliseconds (an SQL expression); NULL if they are NULL. */
   readonly after: (ms: string) => string;
-  /** The later of two instants, of which the first may be NULL. */
+  /** The later of two instants; the first may be NULL. */
   readonly later: (instantOrNull: string, instant: string) => string;
-  /** A whole number of 64 bits, as text where the driver would round it. */
+  /** A 64-bit whole number, as text if the driver would round it. */
   readonly whole: (column: string) => string;
-  /** A count, cut to what a JavaScript number holds where the driver would refuse it. */
+  /** A count, capped at a JavaScript number if the driver would refuse it. */
   readonly count: (column: string) => string;
-  /** The version behind a version. */
   readonly next: (version: string) => string;
-  /** What tells messages of other types or keys apart; see RowToken. Either may be NULL. */
+  /** Distinguishes messages of different types or keys; see RowToken. Either may be NULL. */
   readonly identityHash: (type: string, key: string) => string;
   /** Condition that the topic matches the pattern, byte for byte. */
   readonly isOfTopic: (topic: string, pattern: string) => string;
-  /** A column as what rows.ts reads: text, or of bytes what `storedBody` takes. */
+  /** A column as rows.ts reads it: text, or for bytes the input of `storedBody`. */
   readonly stored: (column: string, type: TableLayout["bodyType"]) => string;
 }
 
@@ -49,93 +45,86 @@ export interface SqlNames {
   readonly silenceTable: string;
   readonly formerTables: readonly string[];
   readonly migrationTable: string;
-  /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
   /** Literal of `table_name` in the lease rows and the registry of these relays (own-topics.ts). */
   readonly leaseKey: string;
   /** Condition that `table_name` is the lease key of a relay of this table, whatever its topics. */
   readonly isLeaseKey: string;
-  /** ` AND …`, or nothing: row `m` is of a topic that these relays take. */
+  /** ` AND …` or "": row `m` belongs to a topic of these relays. */
   readonly ofTopics: string;
-  /** Quoted column name; undefined where the layout has none. */
+  /** Quoted column name; undefined if the layout has none. */
   readonly column: {
     readonly [Name in keyof LayoutColumns]: LayoutColumns[Name] extends string ? string : string | undefined;
   };
   /**
-   * Literals, comma separated. Never parameters: a plan that is made before they are known could
-   * use no partial index.
+   * Comma-separated literals. Never parameters: a plan made before they are known could not use a
+   * partial index.
    */
   state(...states: readonly MessageState[]): string;
   /** Literals of the states that a transition starts from. */
   from(transition: TransitionName): string;
-  /** Literals of all states that the layout knows. */
   readonly knownStates: string;
-  /** The body as it is read, whatever its column is made of. */
+  /** The body as it is read, for any column type. */
   readonly body: string;
-  /** The headers, as well; undefined where the layout has none. */
+  /** The headers as they are read; undefined if the layout has none. */
   readonly headers: string | undefined;
-  /** `m.column`, or this expression where the layout has none. */
+  /** `m.column`, or this expression for a missing column. */
   read(column: keyof LayoutColumns, otherwise: string): string;
-  /** `, column = expression`, or "" when the layout lacks the column. */
+  /** `, column = expression`, or "" for a missing column. */
   set(column: keyof LayoutColumns, expression: string): string;
-  /** `, lock_version = … + 1, gmt_modified = now`: what every change writes. */
+  /** `, lock_version = … + 1, gmt_modified = now`, written by every change. */
   readonly changed: string;
-  /** Value of retry_count. */
   readonly retryCount: string;
-  /** Value of lock_version, 0 where the layout has none. */
+  /** Value of lock_version; 0 if the layout has none. */
   readonly version: string;
-  /** Columns of RowToken but id and shard. */
+  /** Columns of RowToken except id and shard. */
   readonly tokenColumns: string;
-  /** Condition that row `m` is the message of `rows.identity_hash`, whatever its version. */
+  /** Condition that row `m` is the message of `rows.identity_hash`, at any version. */
   isSameMessage(rows: string): string;
   /**
-   * Condition that row `m` is that message, at the version that `rows.token` names where the layout
-   * has one (rule: claim-token).
+   * Condition that row `m` is that message, at the version of `rows.token` if the layout has one
+   * (rule: claim-token).
    */
   tokenMatches(rows: string): string;
   /**
-   * next_retry_at of a row that becomes pending at once: NULL, unless it is delayed still (rule:
+   * next_retry_at of a row that becomes pending at once: NULL unless still delayed (rule:
    * delay-is-not-retry).
    */
   readonly pendingNow: string;
   /**
-   * next_retry_at of a row that becomes pending in `ms` milliseconds; NULL = at once. Never below
+   * next_retry_at of a row that becomes pending in `ms` milliseconds; NULL = at once. Never before
    * deliver_at (rule: delay-is-not-retry).
    */
   pendingIn(ms: string): string;
   /**
-   * ` AND …`: row `m` is not delayed. Without deliver_at the time of a row never tried is its
-   * delay, and a suspension would overwrite it (rule: delay-is-not-retry). "" where the layout has
-   * deliver_at. A row that is set behind is not delayed.
+   * ` AND …`: row `m` is not delayed; "" if the layout has deliver_at. Otherwise a suspension would
+   * overwrite the delay of a row never tried (rule: delay-is-not-retry). A row that is set behind
+   * is not delayed.
    */
   readonly notDelayed: string;
 }
 
-/** Text as a literal; a backslash is a backslash. */
+/** Text as a literal; backslashes are plain characters. */
 export function literal(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
 
 /**
- * Single words that are no keywords; every other name without an underscore is quoted, because it
- * may be one.
+ * Single words that are not keywords. Other names without an underscore are quoted, since they may
+ * be keywords.
  */
 const PLAIN_WORDS: ReadonlySet<string> = new Set(["id", "topic", "headers", "state", "status"]);
 
-/**
- * A name as it stands in SQL, with quotes only where needed: the statements are meant to be read.
- */
+/** A name in SQL, quoted only if needed, to keep statements readable. */
 export function quoteName(name: string): string {
   const plain = /^[a-z][a-z0-9]*(_[a-z0-9]+)+$/.test(name) && !/^(current|session|system)_/.test(name);
   return plain || PLAIN_WORDS.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A table's name with the layout's schema. */
 export function inSchema(layout: TableLayout, table: string): string {
   return layout.schema === undefined ? quoteName(table) : `${quoteName(layout.schema)}.${quoteName(table)}`;
 }
 
-/** Names and expressions for a layout. */
 export function createSqlNames(layout: TableLayout, topics: OwnTopics, words: DialectWords): SqlNames {
   const companions = companionTables(layout);
   const column = quoteColumns(layout.columns);
@@ -219,7 +208,7 @@ function timeWords(
   };
 }
 
-/** Without those that only MySQL has. */
+/** Without columns that only MySQL has. */
 function quoteColumns(columns: LayoutColumns): Columns {
   const quoted = Object.entries(columns)
     .filter(([property, name]) => name !== undefined && !ENGINE_COLUMNS.has(property))
@@ -231,7 +220,6 @@ export function stateLiteral(value: number | string): string {
   return typeof value === "number" ? String(value) : literal(value);
 }
 
-/** A layout without the columns that only MySQL has. */
 export function withoutEngineColumns(layout: TableLayout): TableLayout {
   return {
     ...layout,
@@ -239,7 +227,6 @@ export function withoutEngineColumns(layout: TableLayout): TableLayout {
   };
 }
 
-/** Columns that are instants. */
 export const INSTANTS: ReadonlySet<string> = new Set([
   "nextRetryAt",
   "lastRetryAt",
@@ -250,5 +237,4 @@ export const INSTANTS: ReadonlySet<string> = new Set([
   "gmtModified",
 ]);
 
-/** Columns that are whole numbers of up to 64 bits. */
 export const WHOLE: ReadonlySet<string> = new Set(["id", "lockVersion", "retryCount", "deliveryCount"]);

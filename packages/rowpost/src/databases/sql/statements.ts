@@ -1,13 +1,10 @@
 /**
- * What a dialect supplies: one whole statement for each operation, built from the layout. The flow
- * (which statement when, in which transaction, what its answer means) is written once in this
- * folder. Each dialect folder has the same file names: `scan.ts claim.ts settle.ts leases.ts
- * enqueue.ts confirm.ts unknown.ts housekeeping.ts admin.ts schema.ts`. What people ask for stands
- * once, beside its flow: see cold-table.ts.
+ * The statements of a dialect, one per operation, built from the layout. The flow is shared in this
+ * folder. Each dialect folder has `scan.ts claim.ts settle.ts leases.ts enqueue.ts confirm.ts
+ * unknown.ts housekeeping.ts admin.ts schema.ts`. Statements for people are shared (cold-table.ts).
  *
- * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs
- * are returned as text. Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as
- * differences in milliseconds.
+ * Rows come back under the documented aliases. BIGINTs are text. Instants are ISO 8601 UTC text
+ * (`…T…Z`, milliseconds), or differences in milliseconds.
  */
 
 import type { OperatorAction } from "../../admin/message-admin.ts";
@@ -32,88 +29,83 @@ import type { OldTransactionsRequest } from "./old-transactions.ts";
 import type { OwnTopics } from "./own-topics.ts";
 import type { Picked } from "./past-refused.ts";
 
-/** Facts about a dialect or server that change the flow, each with its consequence. */
+/** Facts about a dialect or server that change the flow. */
 export interface DialectFacts {
   /**
-   * INSERT says itself which rows were duplicates (ON CONFLICT DO NOTHING RETURNING); else a
-   * duplicate is an error and is looked up.
+   * INSERT reports duplicates itself (ON CONFLICT DO NOTHING RETURNING); else a duplicate is an
+   * error and is looked up.
    */
   readonly insertReportsDuplicates: boolean;
   /**
-   * sendingMark "off" may be chosen; else it is refused, because a list in the lease row costs more
-   * than the mark where a commit is cheap.
+   * Allows sendingMark "off". Where a commit is cheap, a list in the lease row costs more than the
+   * mark.
    */
   readonly listsInFlight: boolean;
   readonly shardCount: 1 | 16;
 }
 
-/**
- * Aliases without an underscore: these run on handles of the user's, which may make camelCase of
- * column names.
- */
+/** Single-word aliases, because users' handles may convert names to camelCase. */
 export interface EnqueueStatements {
   /**
-   * Inserts nothing outside of the transaction, where the engine can tell. Rows: messagetype,
-   * messagekey of what was inserted (facts.insertReportsDuplicates).
+   * Inserts nothing outside the transaction, if the engine can tell. Rows: messagetype, messagekey
+   * of inserted messages (facts.insertReportsDuplicates).
    */
   insert(messages: readonly EncodedMessage[], check?: TransactionCheck): Statement;
   /**
-   * Rows: messagetype, messagekey as stored, of those identities (compared as the column's
-   * collation does); a locking read, so that it sees what made the insert fail. With a mark there
-   * is a row more, without an identity, when it is another transaction.
+   * Rows: messagetype, messagekey as stored, of those identities, by the column's collation. A
+   * locking read, so it sees the rows that failed the insert. With a mark, returns an additional
+   * row without an identity in another transaction.
    */
   findIdentities(messages: readonly EncodedMessage[], check?: TransactionCheck): Statement;
   /**
-   * A plain read, asked before an INSERT that ignores duplicates, where one that fails would hold
-   * up other transactions. What it answers is looked up with findIdentities; it may answer nothing.
-   * Rows as there. Absent where the INSERT reports duplicates itself.
+   * A plain read before an INSERT that ignores duplicates, where a failed INSERT blocks other
+   * transactions. Rows as in findIdentities, which looks them up again; may return none. Absent if
+   * the INSERT reports duplicates.
    */
   readonly seeIdentities?: (messages: readonly EncodedMessage[], check?: TransactionCheck) => Statement;
-  /** Deletes the given identities: undo of a partly inserted call. */
+  /** Deletes these identities, to undo a partly inserted call. */
   deleteIdentities(messages: readonly EncodedMessage[], check?: TransactionCheck): Statement;
   /**
    * Rows: databasename, columnname, characters, bytes, charsetname, datatype of the message table.
-   * Absent where the server always refuses what does not fit.
+   * Absent if the server always refuses values that do not fit.
    */
   readonly readRoom?: (check: TransactionCheck) => Statement;
-  /** Leaves a mark that ends with the transaction. Absent where there is another way to know. */
+  /** Leaves a mark that ends with the transaction. Absent if there is another way to know. */
   readonly markTransaction?: (mark: string) => Statement;
 }
 
 /**
- * How the statements of one enqueue find out that they run in the transaction in which it was
- * called, and not behind its end (rule: ended-transaction).
+ * How the statements of one enqueue check that the call's transaction has not ended (rule:
+ * ended-transaction).
  */
 export interface TransactionCheck {
   /**
-   * A statement of this call has gone before, and this one must find that the transaction has not
-   * ended since; false for the first one where the driver keeps the order, and in transactions of
-   * our own.
+   * An earlier statement of this call has run, so this one must check. False for the first one if
+   * the driver keeps the order, and in our own transactions.
    */
   readonly asked: boolean;
-  /** Unlike that of any other call. */
+  /** Unique to this call. */
   readonly mark: string;
-  /** In a transaction of rowpost's own, which knows by itself when it has ended. */
+  /** Set in rowpost's own transaction, which knows when it has ended. */
   readonly isOwn?: boolean;
   /**
-   * The values were held against the columns of the table in this database, so that a lenient
-   * session may insert them there.
+   * Database whose table the values were checked against, so that a lenient session may insert them
+   * there.
    */
   readonly fitsIn?: string | undefined;
   /**
-   * No INSERT of this process has gone into the table yet: one that would not tell duplicates has
-   * to find that there is no unique key.
+   * No INSERT of this process has reached the table yet, so a missing unique key must be detected.
    */
   readonly looksForKey?: boolean;
 }
 
-/** For the first statement, where nothing has to be found. */
+/** For a first statement that needs no check. */
 export const UNASKED: TransactionCheck = { asked: false, mark: "" };
 
-/** Leases of anything that is shared among instances: shards of a table, partitions of a group. */
+/** Leases of anything shared among instances: shards of a table, partitions of a group. */
 export interface TakingStatements {
   removeInstance(owner: string): Statement;
-  /** Deletes registry rows silent for a day, so that the table does not grow with every restart. */
+  /** Deletes registry rows silent for a day, so that restarts do not grow the table. */
   forgetInstances(): Statement;
   /** Rows: shard, owner, epoch, lease_until (text), lease_ms. */
   readLeases(): Statement;
@@ -129,17 +121,17 @@ export interface TakingStatements {
   release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Statement;
 }
 
-/** What an owner leaves in `sending`, and how it comes back. */
+/** Recovery of an old owner's `sending` rows. */
 export interface RecoveryStatements {
   /**
    * Second of a takeover: `sending` rows of these shards back to pending, lock_version + 1,
-   * next_retry_at = deliver_at when ahead, else NULL. Rows that a user holds are passed over where
-   * the engine can (rule: watched-sending finds them later).
+   * next_retry_at = deliver_at if in the future, else NULL. Skips rows that a user holds where the
+   * engine can (rule: watched-sending finds them later).
    */
   recoverShards(shards: readonly number[]): Statement;
   /**
    * sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards'
-   * lease rows. Rows that a user holds are passed over where the engine can, uncounted.
+   * lease rows. Skips rows that a user holds where the engine can, uncounted.
    */
   recoverListed(shards: readonly number[]): Statement;
   clearListed(shards: readonly number[]): Statement;
@@ -153,22 +145,19 @@ export interface LeaseStatements extends TakingStatements, RecoveryStatements {
   readInstances(instanceTimeoutMs: number): Statement;
   /** INSERT of the missing shard rows; concurrent calls agree. */
   ensureShards(): Statement;
-  /**
-   * What the instance says of itself, JSON. Changes nothing where it has not reported itself yet.
-   */
+  /** The instance's own report, as JSON. No effect before its first heartbeat. */
   writeReport(instance: { readonly owner: string; readonly report: string }): Statement;
   /**
    * Rows: owner, label, silent_ms (since its last sign of life), report, report_age_ms (NULL:
    * none).
    */
   readReports(): Statement;
-  /** The rows of readLeases for every list of topics, with table_name; the table's own first. */
+  /** The rows of readLeases for every topic list, with table_name; the table's own first. */
   readEveryLease(): Statement;
-  /** Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out. */
+  /** Rows: scope, value, reason, author, ends_in_ms, without ended ones. */
   readSuspensions(): Statement;
 }
 
-/** A scan of some topics. */
 export interface TopicsRequest extends Pick<ScanRequest, "shards" | "bodyLimit"> {
   readonly topics: readonly TopicScan[];
 }
@@ -176,23 +165,23 @@ export interface TopicsRequest extends Pick<ScanRequest, "shards" | "bodyLimit">
 export interface RelayStatements {
   /**
    * Aliases: id shard message_type message_key topic message_body headers content_type ordering_key
-   * retry_count delivery_count lock_version resend waiting_ms due body_bytes. At most `dueLimit`
-   * + `immediateLimit` rows are examined, whoever owns them (rule: bounded-scan). With `shards`,
-   * examined rows of other shards may come back too, with message_body NULL: the flow drops them,
-   * and knows from them where to go on. message_body is NULL where it is larger than bodyLimit;
-   * body_bytes is its length, 0 for a row of another shard, NULL where the column is NULL.
+   * retry_count delivery_count lock_version resend waiting_ms due body_bytes. Examines at most
+   * `dueLimit` + `immediateLimit` rows, whoever owns them (rule: bounded-scan). With `shards`, rows
+   * of other shards may come back with message_body NULL, which tells the flow where to continue.
+   * message_body is NULL if larger than bodyLimit; body_bytes is its length, 0 for a row of another
+   * shard, NULL for NULL.
    */
   scan(request: ScanRequest): Statement;
   /**
-   * The same of some topics, each with its limits: reads nothing of the others where the table has
-   * an index for it. At least one topic with a limit.
+   * The same for some topics, each with its limits. Reads nothing of the others if the table has an
+   * index for it. At least one topic with a limit.
    */
   scanTopics(request: TopicsRequest): Statement;
   /** Aliases: id message_body. */
   readBodies(ids: readonly string[]): Statement;
   /**
-   * Alias: topic. For each of these texts the next topic behind it, in the order of the column,
-   * that has a waiting row; NULL for none. One look into the index each.
+   * Alias: topic. For each text the next topic after it, in column order, with a waiting row; NULL
+   * for none. One index lookup each.
    */
   nextTopics(after: readonly string[]): Statement;
   /**
@@ -203,10 +192,7 @@ export interface RelayStatements {
     readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[];
     readonly failedBlocks: boolean;
   }): Statement;
-  /**
-   * With `skipLocked`, rows that another transaction holds are passed over instead of waited for:
-   * the second try after a conflict.
-   */
+  /** With `skipLocked`, skips locked rows instead of waiting: the second try after a conflict. */
   claim(request: {
     readonly fence: Fence;
     readonly rows: readonly RowToken[];
@@ -214,18 +200,15 @@ export interface RelayStatements {
   }): Statement;
   /** Alias: id. */
   verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
-  /** Rows as they are now. Aliases: id state delivery_count lock_version. */
+  /** Current rows. Aliases: id state delivery_count lock_version. */
   readRows(ids: readonly string[]): Statement;
-  /**
-   * Alias: id. Locks those of the rows that nobody else holds, without waiting, until the end of
-   * the transaction.
-   */
+  /** Alias: id. Locks the free ones of these rows without waiting, until the transaction ends. */
   lockFreeRows(ids: readonly string[]): Statement;
   listInFlight(request: {
     readonly fence: Fence;
     readonly idsByShard: readonly { readonly shard: number; readonly ids: readonly string[] }[];
   }): Statement;
-  /** Alias: shard. Held shards at their epochs (which of the lists were written). */
+  /** Alias: shard. Held shards at their epochs, to see which lists were written. */
   readHeld(fence: Fence): Statement;
   /**
    * All outcomes are `sent`. Rows in `sending` (or `pending` with sendingMark off), or overtaken
@@ -237,13 +220,13 @@ export interface RelayStatements {
     readonly elapsedMs: number;
     readonly from: "sending" | "pending";
   }): Statement;
-  /** Instead of `settleSent`, for rows that need not be kept: those in `from` are deleted. */
+  /** Instead of `settleSent`, for rows that need not be kept: deletes those in `from`. */
   deleteSent(request: {
     readonly fence: Fence;
     readonly rows: readonly RowToken[];
     readonly from: "sending" | "pending";
   }): Statement;
-  /** pending or failed outcomes. */
+  /** Outcomes `pending` or `failed`. */
   settleOther(request: {
     readonly fence: Fence;
     readonly outcomes: readonly Outcome[];
@@ -252,20 +235,20 @@ export interface RelayStatements {
   }): Statement;
 }
 
-/** A row to be set behind its head, and the instant that says so (sql/behind.ts). */
+/** A row to set behind its head, and the instant for it (sql/behind.ts). */
 export interface BehindRow extends RowToken {
   readonly headId: string;
   readonly instant: string;
 }
 
-/** `fail_reason` of a row that `failUnreached` fails. Without a quote. */
+/** `fail_reason` written by `failUnreached`. Contains no quote. */
 export const ID_BELOW_ONE =
   "ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself";
 
 export interface HousekeepingStatements {
   /** Aliases: id shard delivery_count lock_version topic. */
   listSending(request: { readonly shards: readonly number[] | undefined; readonly limit: number }): Statement;
-  /** Rows that somebody else holds are passed over where the engine can. At least one row. */
+  /** Skips locked rows where the engine can. At least one row. */
   recoverRows(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
   /**
    * Aliases: id shard delivery_count lock_version state message_type message_key topic retry_count
@@ -273,21 +256,20 @@ export interface HousekeepingStatements {
    */
   listTimed(limit: number): Statement;
   /**
-   * One statement for decisions of one transition; token compared. `clearTimer` leaves the state:
-   * on `failed` next_retry_at becomes NULL, on `sent` 9999-12-31 (it still waits for its
-   * confirmation, so `lockFinished`, which takes `sent` rows with next_retry_at NULL only, passes
-   * it over). With `skipLocked`, rows that another transaction holds are passed over instead of
-   * waited for, where the engine can. At least one decision.
+   * Decisions of one transition; compares the token. `clearTimer` keeps the state: on `failed`
+   * next_retry_at becomes NULL, on `sent` 9999-12-31, because `lockFinished` takes `sent` rows with
+   * NULL and it still awaits its confirmation. With `skipLocked`, skips locked rows, where the
+   * engine can. At least one decision.
    */
   applyTimed(request: {
     readonly transition: TimedDecision["transition"];
     readonly decisions: readonly TimedDecision[];
     readonly skipLocked?: boolean | undefined;
   }): Statement;
-  /** Alias: id. What the two statements that follow are about; locks nothing. */
+  /** Alias: id. Rows for the next two statements. No lock. */
   listStrays(limit: number): Statement;
   failUnknownStates(ids: readonly string[]): Statement;
-  /** Those of them that are pending and have an id below 1: scans begin at 1. */
+  /** Those of them that are pending with an id below 1: scans begin at 1. */
   failUnreached(ids: readonly string[]): Statement;
   failPending(request: {
     readonly fence: Fence;
@@ -301,30 +283,28 @@ export interface HousekeepingStatements {
     readonly endsInMs: number | null;
   }): Statement;
   park(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly parkMs: number }): Statement;
-  /** At least one row. Locks the heads until it has committed; skips what others hold. */
+  /** At least one row. Locks the heads until it commits; skips locked ones. */
   setBehind(request: { readonly fence: Fence; readonly rows: readonly BehindRow[] }): Statement;
-  /**
-   * Rows behind these instants (of sql/behind.ts), in the order of instants and ids. At least one.
-   */
+  /** Rows behind these instants (of sql/behind.ts), ordered by instant and id. At least one. */
   bringBack(request: { readonly instants: readonly string[] } & Picked): Statement;
-  /** Alias: instant, ISO 8601 text. The next one at which a row is set behind; NULL for none. */
+  /** Alias: instant, ISO 8601 text. The next one with rows set behind; NULL for none. */
   nextBehind(afterInstant: string): Statement;
-  /** The ramp has `limit` steps, and goes on behind those that were `done`. */
+  /** The ramp has `limit` steps and continues after `done` of them. */
   resetBackoff(
     request: { readonly topic: string; readonly limit: number; readonly stepMs: number } & Picked,
   ): Statement;
   /** Alias: now_ms, of the epoch. Reads no table. */
   readClock(): Statement;
   /**
-   * Transactions that keep old row versions: at most 5, the worst first; see old-transactions.ts.
-   * Undefined where there is no such thing.
+   * Transactions that keep old row versions: at most 5, worst first; see old-transactions.ts.
+   * Undefined if the engine has none.
    */
   readonly oldTransactions: ((request: OldTransactionsRequest) => Statement) | undefined;
   shortenWaits(request: { readonly beyondMs: number; readonly stepMs: number } & Picked): Statement;
   /**
-   * Alias: id. Locks finished rows of this state, old enough, skipping rows that others hold where
-   * the engine can. Only rows with next_retry_at NULL: a `sent` row with a time waits for its
-   * confirmation. Examines at most `limit` rows, the first by id behind `afterId`.
+   * Alias: id. Locks finished rows of this state that are old enough, skipping locked ones where
+   * the engine can. Only rows with next_retry_at NULL: a `sent` row with a time awaits its
+   * confirmation. Examines at most `limit` rows by id after `afterId`.
    */
   lockFinished(request: {
     readonly state: "sent" | "consumed";
@@ -332,30 +312,28 @@ export interface HousekeepingStatements {
     readonly afterId: string;
     readonly limit: number;
   }): Statement;
-  /** Alias: id. The `rows`-th finished row of the state behind `afterId`; none: there are fewer. */
+  /**
+   * Alias: id. The `rows`-th finished row of the state after `afterId`; no row if there are fewer.
+   */
   passFinished(request: {
     readonly state: "sent" | "consumed";
     readonly afterId: string;
     readonly rows: number;
   }): Statement;
-  /** Copies locked rows into the archive. */
   copyToArchive(ids: readonly string[]): Statement;
   deleteRows(ids: readonly string[]): Statement;
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Statement;
   /**
-   * Aliases: topic state count oldest_age_ms. Reads at most `limit` rows of each state, and twice
-   * `failedLimit` of the failed ones: the newest of those with a next look, and of those without.
+   * Aliases: topic state count oldest_age_ms. Reads at most `limit` rows per state, and twice
+   * `failedLimit` failed ones: the newest with and without a next attempt.
    */
   gauges(limit: number, failedLimit?: number): Statement;
 }
 
 export interface AdminStatements {
-  /** The changes by hand leave fail_reason as it is, but for the words of a suspension rule. */
+  /** The changes by hand keep fail_reason, except for the words of a suspension rule. */
   operatorRetry(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
-  /**
-   * Pending rows that wait for their next attempt; not those that are delayed still or set behind
-   * another one.
-   */
+  /** Pending rows that wait for their next attempt, but not delayed rows or rows set behind. */
   bringForward(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
   suspendRows(request: {
     readonly ids: readonly string[];
@@ -368,45 +346,43 @@ export interface AdminStatements {
 
 /**
  * One numbered step from an empty database to the tables of a layout. Never changed once released:
- * what it did stands in databases.
+ * databases record it.
  */
 export interface Migration {
   readonly version: number;
   /** Words for people, such as `local message table`. */
   readonly name: string;
   /**
-   * Each can be run again when an earlier run stopped half way (CREATE … IF NOT EXISTS; else
-   * `alreadyDone` knows the error).
+   * Each can run again after an interruption (CREATE … IF NOT EXISTS; else `alreadyDone` knows the
+   * error).
    */
   readonly statements: readonly string[];
   /**
-   * An earlier one, which is in this list no more: where it never ran, tables of these names are
-   * somebody else's, and no statement runs.
+   * An earlier step, no longer in this list. Where it never ran, such tables belong to others, and
+   * no statement runs.
    */
   readonly undoes?: number;
 }
 
-/** An index that finds waiting rows by topic. */
 export interface TopicIndex {
   /** CREATE INDEX, for tables without it. */
   readonly create: string;
-  /** Indexes that serve: their leading columns, and the condition of a partial one. */
+  /** Usable indexes: their leading columns, and the condition of a partial one. */
   readonly usable: readonly { readonly columns: readonly string[]; readonly predicate: string | undefined }[];
 }
 
-/** What migrate.ts and check-schema.ts need of a dialect. */
 export interface SchemaStatements extends ColumnTypeWords {
   /** With the columns that this engine has. */
   readonly layout: TableLayout;
   readonly migrations: readonly Migration[];
   /**
-   * True: DDL is transactional; all migrations run in one transaction, with `lock` as its first
-   * statement. False: `lock` and `unlock` around them.
+   * True: DDL is transactional; all migrations run in one transaction that starts with `lock`.
+   * False: `lock` and `unlock` surround them.
    */
   readonly transactional: boolean;
   /**
-   * One migration at a time per database. Alias (optional): locked (0 = somebody else holds it, try
-   * again). Undefined where BEGIN locks (SQLite).
+   * One migration at a time per database. Alias (optional): locked (0 = held elsewhere, try again).
+   * Undefined if BEGIN locks (SQLite).
    */
   readonly lock: Statement | undefined;
   readonly unlock: Statement | undefined;
@@ -418,27 +394,25 @@ export interface SchemaStatements extends ColumnTypeWords {
   /** Aliases: version, checksum. Of this layout's table. */
   readVersions(): Statement;
   recordVersion(migration: Migration, checksum: string): Statement;
-  /** Is this error "it is there already", from a statement of a migration that was half done? */
+  /** Whether this error of a half-done migration means that the object exists already. */
   alreadyDone(error: unknown): boolean;
   /**
    * Aliases: table_name, column_name, type and preset (the default, NULL = none) as the database
-   * writes them, collation (NULL where the engine has none), keeps_ms (1: holds instants to the
-   * millisecond, beyond the year 3000). Of the message table and the companion tables, in any
-   * order.
+   * writes them, collation (NULL if the engine has none), keeps_ms (1: holds milliseconds and years
+   * beyond 3000). The message table and its companions, in any order.
    */
   columns(): Statement;
   /**
-   * Does an enqueue need a unique key over type and key and nothing else (ON CONFLICT)? Else one
-   * over one of them does as well.
+   * Whether an enqueue needs a unique key over exactly type and key (ON CONFLICT); else one over
+   * either is enough.
    */
   readonly needsExactKey: boolean;
-  /** The statement that makes one. */
   readonly identityIndex: string;
-  /** What makes versions begin anywhere; undefined where no other server can take over. */
+  /** Sets a varying start of versions; undefined if no other server can take over. */
   readonly versionStart: string | undefined;
   /**
-   * Fails by what is wrong with a table that `columns` does not show: it is not there, or the user
-   * has no right on it. Undefined where the catalog shows every table to everybody.
+   * Fails with the reason why `columns` does not show a table: missing, or no privilege. Undefined
+   * if the catalog shows all tables.
    */
   readonly lookAt?: ((table: string) => Statement) | undefined;
   /**
@@ -447,18 +421,16 @@ export interface SchemaStatements extends ColumnTypeWords {
    */
   indexes(): Statement;
   /**
-   * Aliases: zone, shifts (1: it changes its offset from UTC within a year). Undefined where the
-   * instants of the message table are in UTC.
+   * Aliases: zone, shifts (1: its UTC offset changes within a year). Undefined if the message
+   * table's instants are in UTC.
    */
   readonly zone?: (() => Statement) | undefined;
-  /** The index for scanTopics. */
   readonly topicIndex: TopicIndex;
-  /** Is a key column of this collation compared byte for byte? */
+  /** Whether a key column with this collation compares byte for byte. */
   comparesBytes(collation: string | null): boolean;
 }
 
-/** All statements of one dialect for one layout. */
-/** What each dialect's `statements.ts` exports. */
+/** Export of each dialect's `statements.ts`. */
 export type CreateStatements = (layout: TableLayout, topics?: OwnTopics) => DialectStatements;
 
 export interface DialectStatements {
@@ -470,6 +442,5 @@ export interface DialectStatements {
   readonly relay: RelayStatements;
   readonly housekeeping: HousekeepingStatements;
   readonly admin: AdminStatements;
-  /** What the statements that stand once are written with. */
   readonly table: MessageTable;
 }

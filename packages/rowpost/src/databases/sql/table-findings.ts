@@ -1,4 +1,4 @@
-/** What a message table lacks and works without, until something goes wrong. */
+/** Gaps of a message table that do not matter until something goes wrong. */
 import type { Diagnosis } from "../../admin/doctor/diagnosis.ts";
 import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Executor } from "../../transactions/executor.ts";
@@ -7,11 +7,9 @@ import type { TableLayout } from "./layout.ts";
 import { integer, text, textOrNull } from "./rows.ts";
 import type { SchemaStatements } from "./statements.ts";
 
-/** An index of the message table. */
 export interface TableIndex {
-  /** In lower case; empty: an expression, or a part of a column. */
+  /** In lower case; empty for an expression or a column prefix. */
   readonly columns: readonly string[];
-  /** Of a partial one. */
   readonly predicate: string | undefined;
   readonly isUnique: boolean;
 }
@@ -37,13 +35,12 @@ export async function readIndexes(
   return [...found.values()];
 }
 
-/** What an enqueue says. */
 export const WITHOUT_KEY =
   "the message table has no unique key over its type and key, and nothing else, so that a message could be written twice: rowpost doctor names the statement that makes it. Nothing was written.";
 
 type Schema = Pick<SchemaStatements, "identityIndex" | "needsExactKey" | "versionStart">;
 
-/** The gravest first. */
+/** Most severe first. */
 export function tableFindings(
   { layout, schema }: { readonly layout: TableLayout; readonly schema: Schema },
   indexes: readonly TableIndex[],
@@ -68,7 +65,7 @@ function tellsDuplicates({ columns, isUnique, predicate }: TableIndex, { columns
   return !schema.needsExactKey || columns.length === identity.length;
 }
 
-/** `0`, `'0'`, `(0)`, `0::bigint`, or no default at all. */
+/** `0`, `'0'`, `(0)`, `0::bigint`, or no default. */
 function isConstant(preset: string | null): boolean {
   return preset === null || /^\(*['"]?(?:-?\d+|null)['"]?\)*(?:::\w+)?$/i.test(preset.trim());
 }

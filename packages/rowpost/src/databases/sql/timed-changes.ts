@@ -1,6 +1,6 @@
 /**
- * What a decision of housekeeping about a confirmation deadline or a slow retry writes; `decided`
- * has next_ms and fail_reason. The from-states are those of the transition.
+ * Writes of housekeeping's decisions about confirmation deadlines and slow retries; `decided` has
+ * next_ms and fail_reason. The from-states are the transition's.
  */
 import { allowedFrom, type MessageState } from "../../message/states.ts";
 import type { TimedDecision } from "../../relay/store.ts";
@@ -8,16 +8,13 @@ import type { SqlNames } from "./sql-names.ts";
 
 type Name = TimedDecision["transition"];
 
-/**
- * `SET …` of one decision, without lock_version and gmt_modified, and the states that it starts
- * from.
- */
+/** `SET …` of one decision, without lock_version and gmt_modified, and its from-states. */
 export interface TimedChange {
   readonly set: string;
   readonly from: readonly MessageState[];
 }
 
-/** All of them. `never` is an instant that does not come. */
+/** `never` is an instant that never comes. */
 export function timedChanges(
   names: SqlNames,
   words: { readonly after: (ms: string) => string; readonly never: string },
@@ -26,10 +23,10 @@ export function timedChanges(
   const reason = `${failReason} = COALESCE(decided.fail_reason, m.${failReason})`;
   const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
   const failed = `${state} = ${names.state("failed")}, ${nextRetryAt} = ${words.after("decided.next_ms")}, ${reason}`;
-  // The claim that sent it has counted: without this it would look like a recovery when a slow
-  // retry sends it again (rule: crash-counting).
+  // The claim has counted. Otherwise a slow retry would look like a recovery (rule:
+  // crash-counting).
   const counted = `${retryCount} = COALESCE(m.${retryCount}, 0) + 1`;
-  // `sent` still waits for its confirmation, so it must not look finished: lockFinished takes rows
+  // `sent` still awaits its confirmation and must not look finished: lockFinished takes rows
   // without a time.
   const cleared = `${nextRetryAt} = CASE WHEN m.${state} = ${names.state("sent")} THEN ${words.never} END, ${reason}`;
   const change = (name: Exclude<Name, "clearTimer">, set: string): TimedChange => ({ set, from: allowedFrom(name) });
@@ -42,7 +39,6 @@ export function timedChanges(
   };
 }
 
-/** One text for each decision. */
 export function timedTexts(
   changes: Readonly<Record<Name, TimedChange>>,
   text: (change: TimedChange) => string,

@@ -1,22 +1,20 @@
 /**
- * Why a connection with TLS did not come about, where waiting mends nothing: a certificate that is
- * not trusted, a server without TLS, or one that insists on it, a file that cannot be read. Told by
- * Node.js' codes and, where a driver has left them out, by its words.
+ * TLS failures that waiting does not fix: an untrusted certificate, a server without TLS or one
+ * that requires it, an unreadable file. Recognized by Node.js codes or the driver's words.
  */
 import { ConfigurationError, describeError } from "../../runtime/errors.ts";
 
-/** OpenSSL's names for what is wrong with a certificate, and Node.js' own for its host name. */
+/** OpenSSL's names for certificate problems, and Node.js' own for the host name. */
 const UNTRUSTED =
   /^(UNABLE_TO_(GET|VERIFY|DECODE|DECRYPT)|CERT_|SELF_SIGNED|DEPTH_ZERO|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH|ERR_TLS_CERT)/;
 const NO_TLS = new Set(["HANDSHAKE_NO_SSL_SUPPORT", "ER_SERVER_SSL_DISABLED"]);
 
-/** How a dialect's URL says it. */
 export interface TlsAdvice {
   /** Setting with the file of the authorities, such as `ssl-ca=PATH`. */
   readonly trust: string;
 }
 
-/** An error of ours that names the setting; undefined: it is about something else. */
+/** Our error that names the setting; undefined for other errors. */
 export function tlsFailure(error: unknown, what: string, { trust }: TlsAdvice): ConfigurationError | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, syscall } = error as { readonly code?: unknown; readonly syscall?: unknown };

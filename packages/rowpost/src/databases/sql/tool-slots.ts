@@ -1,9 +1,8 @@
-/** The session of a tool that a person works with. */
 import { checkSchema } from "./check-schema.ts";
 import type { StoreParts } from "./relay-store.ts";
 import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
 
-/** Sessions of the operator's tools: the first one checks the table against the layout. */
+/** Sessions of the operator's tools; the first one checks the table against the layout. */
 export function createToolSlots(parts: StoreParts, statementTimeoutMs?: number): SessionSlots {
   const { layout, statements } = parts;
   let checked = false;
@@ -19,7 +18,7 @@ export function createToolSlots(parts: StoreParts, statementTimeoutMs?: number):
       try {
         if (!checked) await checkSchema(session, { layout, schema: statements.schema });
       } catch (error) {
-        // Nobody else has it, and open it would keep the process alive.
+        // No other code has it, and left open it would keep the process alive.
         await session.close();
         throw error;
       }

@@ -1,18 +1,12 @@
-/**
- * One thing after another on a connection: a statement of somebody else must not slip into a
- * transaction.
- */
+/** Serializes work on a connection, so that no foreign statement enters a transaction. */
 
-/**
- * Work that waits its turn; `settled` resolves when all that was handed in before has ended, well
- * or badly.
- */
+/** `settled` resolves when all work added before has ended, successfully or not. */
 export interface Turns {
   take<T>(work: () => Promise<T>): Promise<T>;
   settled(): Promise<void>;
 }
 
-/** Makes a queue with nobody in it. Work that fails does not keep the next from beginning. */
+/** Failed work does not keep the next from starting. */
 export function createTurns(): Turns {
   let last: Promise<unknown> = Promise.resolve();
   return {

@@ -1,4 +1,3 @@
-/** What a person does by hand: retry, suspend, resume. */
 import { allowedFrom, type TransitionName } from "../../message/states.ts";
 import { RULE_WORDS } from "../../message/suspension-reason.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
@@ -8,15 +7,14 @@ import { after, jsonIds, type Names, NOW } from "./names.ts";
 
 const GIVEN = "IN (SELECT value FROM json_each(?))";
 
-/** Statements of the operator's port. */
 export function adminStatements(names: Names): AdminStatements {
   const texts = { ...changeTexts(names), ...ruleTexts(names) };
   return operatorCalls(names, texts, jsonIds);
 }
 
 /**
- * The states are looked at once more although lockRows has: a statement must not depend on
- * another's care. The last error stays; what a rule said when it suspended the row is over.
+ * Checks the states again, so that the statement is safe by itself. Keeps the last error, but drops
+ * a suspension rule's words.
  */
 function changeTexts(
   names: Names,

@@ -1,15 +1,16 @@
-/** Followers of a blocked or busy ordering key: out of the scan once, and back (sql/behind.ts). */
+/**
+ * Takes followers of a blocked or busy ordering key out of the scan and brings them back
+ * (sql/behind.ts).
+ */
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { fenceCondition, fenceParams, isoText, type Names, NOW, tokenRows, tokenSource } from "./names.ts";
 
-/** Statements that set behind and bring back. */
 export function behindStatements(names: Names): Pick<HousekeepingStatements, "setBehind" | "bringBack" | "nextBehind"> {
   const { id, state, orderingKey, nextRetryAt } = names.column;
   const pending = names.state("pending");
   /*
-   * The file has one writer at a time: a head that is unfinished when this statement looks at it
-   * stays so until it has committed, and whoever settles it then finds the followers. If we die
-   * right after it, they are brought back by whoever settles the head.
+   * The file has one writer at a time: an unfinished head stays so until this commits, and its
+   * later settle finds the followers. If we die right after it, that settle brings them back.
    */
   const setBehind = `UPDATE ${names.table} AS m
 SET ${nextRetryAt} = follower.instant${names.changed}
@@ -18,7 +19,7 @@ WHERE m.${id} = follower.id AND ${names.isIn("pending")} AND ${names.tokenMatche
   AND EXISTS (SELECT 1 FROM ${names.table} AS head WHERE head.${id} = follower.head_id AND head.${id} < m.${id}
     AND ${orderingKey === undefined ? "false" : `head.${orderingKey} = m.${orderingKey}`} AND +head.${state} IN (${names.state("pending", "sending", "suspended", "failed")}))
   AND ${fenceCondition(names)}`;
-  // Head by head, as they are given, each along the index: SQLite adds the id to it.
+  // Head by head in the given order, each along the index, to which SQLite adds the id.
   const bringBack = `UPDATE ${names.table} AS m
 SET ${nextRetryAt} = ${names.pendingNow}${names.changed}
 WHERE m.${id} IN (SELECT behind.${id} FROM json_each(?) AS head

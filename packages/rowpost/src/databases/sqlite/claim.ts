@@ -1,26 +1,25 @@
 /**
- * pending -> sending, and what stands in for it with `sendingMark: "off"`. Every statement is
- * fenced (see `fenceCondition`).
+ * pending -> sending, and its replacement with `sendingMark: "off"`. Every statement is fenced (see
+ * `fenceCondition`).
  */
 import { hasClaimToken } from "../sql/layouts.ts";
 import type { RelayStatements } from "../sql/statements.ts";
 import { fenceCondition, fenceParams, jsonIds, type Names, NOW, tokenRows, tokenSource } from "./names.ts";
 
-/** Statements that claim. */
 export function claimStatements(
   names: Names,
 ): Pick<RelayStatements, "claim" | "verifyClaim" | "listInFlight" | "readHeld"> {
   const { id, state, deliveryCount, nextRetryAt } = names.column;
   const { shardTable, leaseKey } = names;
   const fence = fenceCondition(names);
-  // Without a version nothing but state and time tells that the row is still what the scan saw.
+  // Without a version, only state and time show that the row is unchanged since the scan.
   const stillDue = hasClaimToken(names.layout)
     ? ""
     : `\n  AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})`;
   /*
-   * One statement is one transaction. Another relay cannot claim the rows, because the shard is
-   * ours; a person's change shows in state and lock_version. If we die right after it: the rows are
-   * `sending`, and whoever takes the shard returns them to pending.
+   * One statement is one transaction. The shard is ours, so no other relay can claim the rows; a
+   * person's change shows in state and lock_version. If we die right after it, the rows stay
+   * `sending`, and the next owner of the shard returns them to pending.
    */
   const claim = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("sending")}${names.set("deliveryCount", `COALESCE(m.${deliveryCount}, 0) + 1`)}${names.changed}
@@ -32,8 +31,8 @@ FROM ${tokenSource()} AS claimed
 CROSS JOIN ${names.table} AS m ON m.${id} = claimed.id
 WHERE ${names.isIn("sending")} AND ${names.tokenMatches("claimed")}
   AND ${fence}`;
-  // The claim without a mark (rule: listed-in-flight). Owner and epoch are checked by the statement
-  // that writes the list.
+  // The claim without a mark (rule: listed-in-flight). The same statement checks owner and epoch
+  // and writes the list.
   const list = `UPDATE ${shardTable} SET in_flight = ? WHERE table_name = ${leaseKey} AND shard = 0 AND owner = ? AND epoch = ?`;
   const held = `SELECT shard FROM ${shardTable} WHERE table_name = ${leaseKey} AND shard = 0 AND owner = ? AND epoch = ?`;
   return {

@@ -1,17 +1,12 @@
-/**
- * What consumers report, in transactions of the user's: the whole file is locked from the first
- * write on.
- */
+/** Reports of consumers, in users' transactions. The first write locks the whole file. */
 import { allowedFrom } from "../../message/states.ts";
 import { confirmCalls } from "../sql/calls.ts";
 import type { ConfirmStatements } from "../sql/confirm-statements.ts";
 import { before, jsonIds, type Names, NOW } from "./names.ts";
 import { unknownStatements } from "./unknown.ts";
 
-/** States that a confirmation ends. */
 const OPEN = [...allowedFrom("confirm"), ...allowedFrom("confirmOvertakes")] as const;
 
-/** Statements of consumers' reports. */
 export function confirmStatements(names: Names): ConfirmStatements {
   const calls = confirmCalls(confirmTexts(names), {
     identity: ({ type, key }) => [type, key],

@@ -1,13 +1,13 @@
 /**
- * What a SQLite file can have that keeps messages from going out. Its journal is WAL, or it would
- * not have been opened.
+ * Conditions of a SQLite file that delay messages. The journal is WAL, since other files are not
+ * opened.
  */
 import { type DoctorLook, idsRunOut } from "../sql/doctor-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { textOrNull } from "../sql/rows.ts";
 import { createNames, type Names } from "./names.ts";
 
-/** It reads one row of an index. */
+/** Reads one index row. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
   const names = createNames(layout);
   return [ids(names)];

@@ -1,6 +1,6 @@
 /**
- * Where SQLite comes from: node:sqlite where this Node has it, else the package
- * @photostructure/sqlite, which has the same API. Loaded at the first use.
+ * Finds SQLite at the first use: node:sqlite if this Node has it, else the package
+ * @photostructure/sqlite, which has the same API.
  */
 import { ConfigurationError, DatabaseUnavailableError, describeError, MissingPeerError } from "../../runtime/errors.ts";
 import { isBusy, translateError } from "./errors.ts";
@@ -13,16 +13,13 @@ export interface SqliteStatement {
   run(...params: readonly unknown[]): { readonly changes: number | bigint };
 }
 
-/**
- * An open connection; synchronous. node:sqlite, @photostructure/sqlite and better-sqlite3 have
- * these.
- */
+/** An open, synchronous connection of node:sqlite, @photostructure/sqlite or better-sqlite3. */
 export interface SqliteHandle {
   /** Prepares one statement. */
   prepare(text: string): SqliteStatement;
   /** Runs statements without parameters. */
   exec(text: string): unknown;
-  /** Not called on a handle of yours. */
+  /** Never called on your handle. */
   close(): unknown;
   /** node:sqlite and @photostructure/sqlite. */
   readonly isTransaction?: boolean;
@@ -67,9 +64,8 @@ async function loadOnce(): Promise<SqliteClass> {
 }
 
 /**
- * Node 22 warns that node:sqlite is experimental, once, when it is loaded. Whoever asked for SQLite
- * has decided; every other warning goes through. Nothing else runs meanwhile: loading is
- * synchronous.
+ * Suppresses only Node 22's warning that node:sqlite is experimental, printed once at load. Loading
+ * is synchronous, so no other code runs meanwhile.
  */
 function quietly<T>(work: () => T): T {
   const emitWarning: unknown = Reflect.get(process, "emitWarning");
@@ -86,7 +82,7 @@ function quietly<T>(work: () => T): T {
   }
 }
 
-/** Is this a database without a file, which only its own handle can see? */
+/** Whether the database has no file, so that only its own handle can see it. */
 export function isMemory(file: string): boolean {
   return file === "" || file === ":memory:" || /^file:.*[?&]mode=memory/.test(file);
 }
@@ -103,13 +99,12 @@ export interface OpenOptions {
 }
 
 /**
- * Opens a handle of rowpost's own. Never waits synchronously for a lock (busy_timeout 0): two
- * handles in one process would freeze each other, and the event loop with them (rule:
- * sqlite-handle).
+ * Opens a handle of rowpost's own. busy_timeout is 0: two handles in one process that wait
+ * synchronously would freeze each other and the event loop (rule: sqlite-handle).
  *
- * Throws `DatabaseUnavailableError` when the file cannot be opened, `ConfigurationError` when it
- * cannot be put into WAL mode (some network file systems): without WAL readers and the writer would
- * lock each other out.
+ * Throws `DatabaseUnavailableError` if the file cannot be opened, and `ConfigurationError` without
+ * WAL mode (some network file systems), in which case readers and the writer would lock each other
+ * out.
  */
 export async function openHandle(options: OpenOptions): Promise<SqliteHandle> {
   const { file, synchronous, onWarning } = options;
@@ -136,9 +131,7 @@ export async function openHandle(options: OpenOptions): Promise<SqliteHandle> {
   }
 }
 
-/**
- * Changing the mode needs the file alone for a moment; somebody else's transaction is waited for.
- */
+/** Changing the mode needs exclusive access for a moment, so this waits for other transactions. */
 async function requireWal(handle: SqliteHandle, file: string): Promise<void> {
   const giveUpAt = performance.now() + 5_000;
   for (;;) {
@@ -166,7 +159,7 @@ function warnOfVersion(handle: SqliteHandle, onWarning: (message: string) => voi
   );
 }
 
-/** Is this version free of the WAL-reset bug? */
+/** Whether this version is free of the WAL-reset bug. */
 export function isSafe(version: string): boolean {
   const parts = version.split(".").map(Number);
   for (const [index, wanted] of SAFE_VERSION.entries()) {
@@ -176,7 +169,6 @@ export function isSafe(version: string): boolean {
   return true;
 }
 
-/** Version of the library behind a handle. */
 export function sqliteVersion(handle: SqliteHandle): string {
   return String(pragma(handle, "SELECT sqlite_version()"));
 }
@@ -187,7 +179,7 @@ function pragma(handle: SqliteHandle, text: string): unknown {
   return typeof row === "object" && row !== null ? Object.values(row)[0] : undefined;
 }
 
-/** File of a handle's main database; "" for one without a file. */
+/** File of a handle's main database; "" if it has none. */
 export function fileOf(handle: SqliteHandle): string {
   const rows = handle.prepare("PRAGMA database_list").all() as readonly {
     readonly name?: unknown;

@@ -1,6 +1,6 @@
 /**
- * The INSERT in the user's transaction, and what explains or undoes it. Written for any SQLite from
- * 3.35 on: the handle is the user's.
+ * The INSERT in the user's transaction, and the statements that explain or undo it. Works on SQLite
+ * from 3.35 on.
  */
 import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
@@ -9,7 +9,6 @@ import { present } from "../sql/message-columns.ts";
 import type { EnqueueStatements } from "../sql/statements.ts";
 import { after, type Names, NOW } from "./names.ts";
 
-/** Statements of the message writer. */
 export function enqueueStatements(names: Names): EnqueueStatements {
   const { messageKey, messageType } = names.column;
   const wanted = `SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)`;
@@ -36,10 +35,9 @@ function insertedRow({ layout }: Names, message: EncodedMessage): readonly unkno
 }
 
 /**
- * One statement for any number of messages, one text for all of them, one plain `?`: what every
- * driver and ORM can bind. ids in the order of the array. A duplicate is left out and the caller
- * sees it by its absence; the transaction stays usable. If it does not commit, nothing of it was
- * there.
+ * One text with one plain `?` for any number of messages, which every driver and ORM can bind. Ids
+ * follow the array order. A duplicate is left out of the result, and the transaction stays usable.
+ * Without a commit nothing was written.
  */
 function insertText(names: Names): string {
   const { column, table } = names;

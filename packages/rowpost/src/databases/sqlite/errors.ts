@@ -1,4 +1,3 @@
-/** SQLite's result codes as the errors that the flow understands. */
 import {
   DatabaseConflictError,
   DatabaseUnavailableError,
@@ -16,8 +15,8 @@ const CONSTRAINT = 19;
 const AWAY: ReadonlySet<number> = new Set([10, 13, 14, 11, 26, 8, 7]);
 
 /**
- * Primary result code; `errcode` of node:sqlite and @photostructure/sqlite. better-sqlite3 has
- * names instead: only BUSY matters there. An ORM has it as its cause.
+ * Primary result code: `errcode` of node:sqlite and @photostructure/sqlite. better-sqlite3 has
+ * names, of which only BUSY matters. An ORM keeps the error as its cause.
  */
 function resultCode(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -26,29 +25,28 @@ function resultCode(error: unknown): number | undefined {
     if (error.code.startsWith("SQLITE_BUSY")) return BUSY;
     if (error.code.startsWith("SQLITE_LOCKED")) return LOCKED;
   }
-  // @photostructure/sqlite, of a statement that returns rows.
+  // @photostructure/sqlite, for a statement that returns rows.
   if (/^database (?:table |schema )?is locked/.test(error.message)) return BUSY;
   return resultCode(error.cause);
 }
 
-/** Is it one row that the table does not take? CHECK, unique key, RAISE in a trigger; too big. */
+/** Whether the table refuses this one row: CHECK, unique key, RAISE in a trigger; too big. */
 export function isRowRefused(error: unknown): boolean {
   const code = resultCode(error);
   return code === CONSTRAINT || code === TOO_BIG;
 }
 
-/** Another connection holds the lock: nothing happened, and trying again helps. */
+/** Another connection holds the lock. Nothing happened, and a retry helps. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error);
   return code === BUSY || code === LOCKED;
 }
 
-/** Is a table not there? */
 export function isTableMissing(error: unknown): boolean {
   return error instanceof Error && /no such table/.test(error.message);
 }
 
-/** What the tables lack, as an error of ours; undefined for anything else. */
+/** Our error for missing tables or columns; undefined for any other error. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {
   if (error instanceof Error && /ON CONFLICT clause does not match/.test(error.message) && statement === "enqueue")
     return new SchemaError(WITHOUT_KEY, { cause: error });
@@ -59,7 +57,7 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
   );
 }
 
-/** SQLite's error as one of ours, where it means one; anything else as it is. */
+/** Translates SQLite's error where we have one for it; returns any other unchanged. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
   const code = resultCode(error);

@@ -1,4 +1,3 @@
-/** Pages of messages that a filter means. */
 import { joined, part, plain, textOf } from "../sql/cold.ts";
 import type { TableWords } from "../sql/cold-table.ts";
 import { whereOf } from "../sql/insight/find.ts";
@@ -7,11 +6,12 @@ export const page: TableWords["page"] = (table, { along, archived, limit, match,
   const { column, has, name, of, state } = table;
   const states = match.states?.map(state);
   const conditions = states === undefined ? where : [...where, part`${column("state")} IN (${joined(states, ", ")})`];
-  // The + keeps the order of ids from choosing the way; entries of one key are in that order.
+  // The + keeps the planner from choosing the index by the id order. Entries of one key are in that
+  // order.
   const order = plain(along === "ids" || along === "keys" ? name("id") : `+${name("id")}`);
   const direction = plain(newestFirst ? "DESC" : "ASC");
   const from = part`FROM ${of(archived)} AS m`;
-  // In the index alone, which has all rowids: an analyzed table would be walked else.
+  // Uses only the index, which has all rowids; otherwise an analyzed table would be walked.
   const isByPrefix = along === "names" && match.keyPrefix !== undefined;
   const found = isByPrefix ? [part`m.rowid IN (SELECT m.rowid ${from}${whereOf(conditions)})`] : conditions;
   return part`SELECT ${textOf(name("id"))} AS id, ${has("lockVersion") ? textOf(name("lockVersion")) : part`0`} AS lock_version${plain(archived ? ", m.archived_at AS archived_at" : "")}

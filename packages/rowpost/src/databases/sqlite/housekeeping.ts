@@ -1,7 +1,4 @@
-/**
- * The slow work beside the relay: sweeps, timers, suspension, archive. Small batches, so that the
- * file's one write lock is never held for long.
- */
+/** Small batches keep the file's only write lock short. */
 import type { TimedDecision } from "../../relay/store.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import { removalCalls } from "../sql/calls.ts";
@@ -22,7 +19,6 @@ import {
   tokenSource,
 } from "./names.ts";
 
-/** Statements of the housekeeping store. */
 export function housekeepingStatements(names: Names): HousekeepingStatements {
   return {
     ...behindStatements(names),
@@ -31,7 +27,7 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
     ...sweepStatements(names),
     ...timerStatements(names),
     ...clockStatements(names),
-    // Readers see their own snapshot in the write-ahead log; the scans do not walk over it.
+    // Readers use their own snapshot in the write-ahead log, which the scans do not walk.
     oldTransactions: undefined,
   };
 }
@@ -46,14 +42,14 @@ FROM ${names.table} AS m
 WHERE m.${state} = ${names.state("sending")}${names.ofTopics}
 ORDER BY m.${id}
 LIMIT ?`;
-  // Fenced, and only the very claim that was seen twice (rule: watched-sending): a row that was
-  // settled or claimed since has another token.
+  // Fenced, and only for the same claim seen twice (rule: watched-sending): later changes move the
+  // token.
   const recover = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
 FROM ${tokenSource()} AS stray
 WHERE m.${id} = stray.id AND ${names.isIn("sending")} AND ${names.tokenMatches("stray")}
   AND ${fenceCondition(names)}`;
-  // If we die right after it: the rows are failed, and a person sees why.
+  // If we die right after it, the rows are failed with a visible reason.
   const failStrays = (reason: string, condition: string): string => `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
   ${failReason} = substr(${reason}, 1, ${names.layout.failReasonLength})${names.changed}
@@ -72,7 +68,7 @@ WHERE m.${id} IN (SELECT value FROM json_each(?)) AND (${condition})`;
   const failUnreached = failStrays(literal(ID_BELOW_ONE), unreached);
   const bounded = (one: "pending" | "sending" | "failed" | "suspended", which = ""): string =>
     `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)}${which} LIMIT ?)`;
-  // Of the failed ones the newest: behind 10,000 old ones those of another topic would not be seen.
+  // Newest failed rows first: behind 10,000 old ones, those of another topic would be missed.
   const failed = [
     bounded("failed", ` AND m.${nextRetryAt} IS NULL ORDER BY m.${id} DESC`),
     bounded("failed", ` AND m.${nextRetryAt} IS NOT NULL ORDER BY m.${nextRetryAt} DESC`),
@@ -99,7 +95,7 @@ GROUP BY topic, state`;
   };
 }
 
-/** Condition of a row in no known state; in the same words as the partial index on it. */
+/** Condition for a row in no known state, worded like its partial index. */
 export function unknownState(names: Names): string {
   return `${names.column.state} NOT IN (${names.knownStates})`;
 }
@@ -109,7 +105,7 @@ type Timers = "listTimed" | "applyTimed" | "resetBackoff";
 function timerStatements(names: Names): Pick<HousekeepingStatements, Timers> {
   const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt, failReason } =
     names.column;
-  // Three walks along the index, each in its order; only their ends are sorted together.
+  // Three walks along the index; only the results are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `SELECT * FROM (
   SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.tokenColumns},
     m.${state} AS state, m.${messageType} AS message_type, m.${messageKey} AS message_key, m.${topic} AS topic, ${names.retryCount} AS retry_count,
@@ -127,8 +123,8 @@ LIMIT ?`;
   const apply = applyTexts(names);
   /*
    * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
-   * so that a second call goes on where the first ended; never a delayed one (rule:
-   * delay-is-not-retry), nor one that is set behind. Of failed ones the slow retry comes due.
+   * so a second call continues where the first ended; never delayed rows (rule: delay-is-not-retry)
+   * or rows set behind. For failed rows the slow retry comes due.
    */
   const notDelayed =
     deliverAt === undefined
@@ -157,8 +153,8 @@ WHERE m.${id} = ramp.id`;
 }
 
 /**
- * For a clock that was set back. If we die right after it: those rows are due, and the others are
- * found by nobody until their time comes.
+ * For a clock that was set back. If we die right after it, those rows are due, and the rest wait
+ * for their time.
  */
 function clockStatements(names: Names): Pick<HousekeepingStatements, "shortenWaits" | "readClock"> {
   const { id, state, retryCount, nextRetryAt, deliverAt } = names.column;
@@ -189,7 +185,7 @@ WHERE m.${id} = ramp.id`;
   };
 }
 
-/** A person or a consumer who changed a row since it was listed has moved its token, and wins. */
+/** A person or consumer who changed a row since it was listed has moved its token, and wins. */
 function applyTexts(names: Names): Readonly<Record<TimedDecision["transition"], string>> {
   const changes = timedChanges(names, { after, never: "'9999-12-31 00:00:00.000'" });
   return timedTexts(
@@ -205,7 +201,7 @@ function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPendi
   const { id, state, failReason, nextRetryAt } = names.column;
   const where = `WHERE m.${id} = scanned.id AND ${names.isIn("pending")} AND ${names.tokenMatches("scanned")}`;
   const fence = `  AND ${fenceCondition(names)}`;
-  // Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the
+  // Only the shard's owner may claim these rows; a person's change since the scan shows in the
   // token.
   const fail = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("?")}, ${failReason} = scanned.fail_reason${names.changed}
@@ -217,7 +213,7 @@ SET ${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("?")}, ${fa
 FROM ${tokenSource()} AS scanned
 ${where}${names.notDelayed}
 ${fence}`;
-  // next_ms is a column and not a parameter here: pendingIn needs it twice.
+  // next_ms is a column instead of a parameter, because pendingIn needs it twice.
   const park = `UPDATE ${names.table} AS m
 SET ${nextRetryAt} = ${names.pendingIn("scanned.next_ms")}${names.changed}
 FROM ${tokenSource("next_ms")} AS scanned
@@ -243,8 +239,7 @@ ${fence}`;
 }
 
 /**
- * Locks nothing, because the transaction around it has the file's only write lock (rule:
- * checked-move).
+ * No row locks: the surrounding transaction has the file's only write lock (rule: checked-move).
  */
 function removalStatements(names: Names): ReturnType<typeof removalCalls> {
   const { id, state, nextRetryAt, gmtModified, consumedAt, sentAt } = names.column;
@@ -258,7 +253,7 @@ function removalStatements(names: Names): ReturnType<typeof removalCalls> {
   ): string => `SELECT CAST(next.id AS TEXT) AS id FROM (
   SELECT m.${id} AS id, COALESCE(m.${since}, m.${gmtModified}) AS since, (true${names.ofTopics}) AS own ${next(which)} LIMIT ?) AS next
 WHERE next.own AND next.since <= ${before("?")}`;
-  // Reads entries of the index alone; no lock.
+  // Reads only index entries. No lock.
   const pass = (which: "sent" | "consumed"): string =>
     `SELECT CAST(m.${id} AS TEXT) AS id ${next(which)} LIMIT 1 OFFSET ?`;
   const texts = {

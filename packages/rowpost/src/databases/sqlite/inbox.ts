@@ -1,5 +1,6 @@
 /**
- * The inbox: what a consumer has handled. For any SQLite from 3.35 on: the handle is the user's.
+ * The inbox: messages that a consumer has handled. Works on SQLite from 3.35 on, since the handle
+ * is the user's.
  */
 import type { InboxDialect, InboxStatements } from "../sql/inbox-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
@@ -20,12 +21,12 @@ function createStatements(layout: TableLayout): InboxStatements {
   const table = inSchema(layout, layout.table);
   return {
     /**
-     * Takes the file's write lock, so nobody else inserts at the same time: who wants to has waited
-     * in BEGIN IMMEDIATE, or gets SQLITE_BUSY. If we die right after it, the row is not there.
+     * Takes the file's write lock: another insert waits in BEGIN IMMEDIATE or gets SQLITE_BUSY. If
+     * we die right after it, the row does not exist.
      */
     record: ({ consumer, type, key, topic, messageId, attempt, handledBy }, { isOwn }) => ({
       name: "recordHandling",
-      // Our own drivers tell the count; an ORM may tell only of rows.
+      // Our drivers return the count; an ORM may return only rows.
       text: `INSERT INTO ${table} (consumer, message_type, message_key, topic, message_id, attempt, handled_by, handled_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ${NOW})
 ON CONFLICT (consumer, message_type, message_key) DO NOTHING${isOwn === true ? "" : "\nRETURNING 1 AS recorded"}`,
@@ -39,7 +40,10 @@ FROM ${table} WHERE consumer = ? AND message_type = ? AND message_key = ?`,
       params: [consumer, type, key],
     }),
 
-    /** Takes the file's write lock. If we die right after it, the rows are gone, or all there. */
+    /**
+     * Takes the file's write lock. If we die right after it, either all of the rows are gone or
+     * none.
+     */
     forgetHandlings: ({ olderThanMs, limit }) => ({
       name: "forgetHandlings",
       text: `DELETE FROM ${table} WHERE (consumer, message_type, message_key) IN (
@@ -47,7 +51,7 @@ FROM ${table} WHERE consumer = ? AND message_type = ? AND message_key = ?`,
       params: [olderThanMs, limit],
     }),
 
-    // The index on the time holds the primary key as well, and is the order of the page.
+    // The index on the time includes the primary key and has the page's order.
     readHandlings({ after, consumer, fromMs, limit, toMs }) {
       const instant = (ms: number): string => new Date(ms).toISOString().replace("T", " ").replace("Z", "");
       const place = instant(after === undefined ? fromMs : Date.parse(after.handledAt));
@@ -74,7 +78,7 @@ ORDER BY handled_at, consumer, message_type, message_key LIMIT ${limit}`,
   };
 }
 
-/** SQLite keeps no lengths; the inbox checks them. Text compares by bytes (rule: exact-bytes). */
+/** SQLite stores no lengths; the inbox checks them. Text compares by bytes (rule: exact-bytes). */
 function inboxTable(layout: TableLayout, table: string): readonly string[] {
   const index = `${layout.schema === undefined ? "" : `${quoteName(layout.schema)}.`}${quoteName(`${layout.table}_at`)}`;
   return [

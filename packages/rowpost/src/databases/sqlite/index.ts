@@ -19,31 +19,29 @@ export type { SqliteHandle, SqliteStatement } from "./driver.ts";
 
 /** Options of `sqlite()`. Exactly one of `file` and `handle`. */
 export interface SqliteOptions {
-  /**
-   * Path of the database; made when it is missing. `:memory:` lives as long as the object returned.
-   */
+  /** Path of the database, created if missing. `:memory:` lives as long as the returned object. */
   readonly file?: string | undefined;
   /**
-   * Your own open handle of node:sqlite, @photostructure/sqlite or better-sqlite3: transactions run
-   * on it. The relay opens a handle of its own on the same file; for a database without a file it
-   * takes turns on yours.
+   * Your own open handle of node:sqlite, @photostructure/sqlite or better-sqlite3, used for
+   * transactions. The relay opens its own handle on the same file; without a file it takes turns on
+   * yours.
    */
   readonly handle?: SqliteHandle | undefined;
   /**
-   * Told when something is wrong that works all the same, such as an old SQLite. Default:
+   * Called for a problem that does not stop the work, such as an old SQLite. Default:
    * process.emitWarning.
    */
   readonly onWarning?: ((message: string) => void) | undefined;
 }
 
 /**
- * A {@link Database} on SQLite. Opens nothing yet. Throws `ConfigurationError` for options that fit
- * nothing.
+ * A {@link Database} on SQLite. Does not open the file yet. Throws `ConfigurationError` for invalid
+ * options.
  *
- * Three handles at most: the user's, one for `outbox.transaction` when there is none of the user's
- * (a commit is on the disk), and one for the relay (rule: sqlite-handle: on the user's it would
- * read what is not committed; its commits wait for no disk, because what a power cut undoes there
- * is only published again).
+ * Opens at most two handles beside the user's: one for `outbox.transaction` if there is none of the
+ * user's (a commit is on the disk), and one for the relay (rule: sqlite-handle). On the user's
+ * handle the relay would read uncommitted rows. Its commits do not wait for the disk, because a
+ * message that a power cut undoes is only published again.
  */
 export function sqlite(options: SqliteOptions): Database {
   const handles = createHandles(options);
@@ -52,7 +50,7 @@ export function sqlite(options: SqliteOptions): Database {
     label: handles.label,
     connect: async (session) => createSession(await handles.forRelay(), session),
     transaction: async (work, on) => await runTransaction(on ?? (await handles.forTransactions()), "sqlite", work),
-    // A handle is one connection, and takes turns by itself.
+    // A handle is one connection and takes turns by itself.
     poolSize: () => Promise.resolve(undefined),
     executor: (handle) => toExecutor(handle, "sqlite"),
     createStatements,
@@ -62,8 +60,8 @@ export function sqlite(options: SqliteOptions): Database {
     words,
     inbox,
     isTableMissing,
-    // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's
-    // error.
+    // Our INSERT skips duplicates; a violation of another unique key of a user's own table is the
+    // user's error.
     isDuplicate: () => false,
     isRowRefused,
     lackOf,
@@ -95,7 +93,7 @@ function createHandles(options: SqliteOptions): Handles {
   const path = file ?? (handle === undefined ? "" : fileOf(handle));
   const opened = new Map<string, Promise<SqliteHandle>>();
 
-  /** One handle for each use; a failure to open is tried again by the next call. */
+  /** One handle per use; the next call retries a failed open. */
   function open(use: "transactions" | "relay", synchronous: "FULL" | "NORMAL"): Promise<SqliteHandle> {
     const known = opened.get(use);
     if (known !== undefined) return known;

@@ -1,6 +1,5 @@
 /**
- * Leases, the registry of relay instances, and suspension rules: small tables beside the message
- * table. One shard (rule: sqlite-handle).
+ * Leases, the registry of relay instances, and suspension rules. One shard (rule: sqlite-handle).
  */
 import { registryCalls } from "../sql/calls.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
@@ -15,7 +14,7 @@ function shardStatements(names: Names): ShardStatements {
   const renew = `UPDATE ${shardTable} SET lease_until = ${after("?")}, lease_ms = ? WHERE ${mine}`;
   const read = `SELECT shard, owner, CAST(epoch AS TEXT) AS epoch, ${isoText("lease_until")} AS lease_until, lease_ms
 FROM ${shardTable} WHERE table_name = ${leaseKey} ORDER BY shard`;
-  // The epoch stays: the next owner raises it, and until then no fence of ours finds its owner.
+  // Keeps the epoch, which the next owner raises; without an owner our fences do not match.
   const release = `UPDATE ${shardTable} SET owner = NULL, lease_until = ${NOW}, in_flight = '[]' WHERE ${mine}`;
   const clear = `UPDATE ${shardTable} SET in_flight = '[]' WHERE table_name = ${leaseKey} AND shard IN (SELECT value FROM json_each(?))`;
   return {
@@ -31,7 +30,7 @@ FROM ${shardTable} WHERE table_name = ${leaseKey} ORDER BY shard`;
   };
 }
 
-/** Epoch of the one shard in this list; -1, which no lease row has, when it is not there. */
+/** Epoch of the one shard in this list, or -1, which no lease row has. */
 function epochOf(held: readonly { readonly shard: number; readonly epoch: string }[]): string {
   return held.find(({ shard }) => shard === 0)?.epoch ?? "-1";
 }
@@ -41,8 +40,8 @@ type TakeoverStatements = Pick<LeaseStatements, "take" | "recoverShards" | "reco
 function takeoverStatements(names: Names): TakeoverStatements {
   const { shardTable, leaseKey, table } = names;
   const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
-  // Exactly as observed, or not at all; the transaction has the file's only write lock, so two
-  // takers come one after the other (rule: hand-over).
+  // Takes the shard exactly as observed or not at all. The transaction has the file's only write
+  // lock, so takers run one after the other (rule: hand-over).
   const take = `UPDATE ${shardTable}
 SET owner = ?, epoch = epoch + 1, lease_until = ${after("?")}, lease_ms = ?
 WHERE table_name = ${leaseKey} AND shard = 0 AND epoch = ? AND owner IS ? AND ${isoText("lease_until")} = ?`;
@@ -83,8 +82,8 @@ FROM ${relayTable} WHERE ${isLeaseKey} ORDER BY table_name, owner`;
 FROM ${shardTable} WHERE ${isLeaseKey} ORDER BY table_name, shard`;
   const remove = `DELETE FROM ${relayTable} WHERE table_name = ${leaseKey} AND owner = ?`;
   const forget = `DELETE FROM ${relayTable} WHERE ${isLeaseKey} AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')`;
-  // Both bounds: after the clock was set back, a dead instance would else stay alive until the
-  // clock has caught up (rule: hand-over).
+  // Both bounds: after the clock was set back, a dead instance would otherwise count as alive until
+  // the clock catches up (rule: hand-over).
   const instances = `SELECT owner, label, seen_at BETWEEN ${before("?")} AND ${after("?")} AS alive FROM ${relayTable} WHERE table_name = ${leaseKey} ORDER BY owner`;
   const suspensions = `SELECT scope, value, reason, author, -${msSince("ends_at")} AS ends_in_ms
 FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
@@ -104,7 +103,6 @@ ORDER BY scope, value`;
   );
 }
 
-/** Statements of the lease store. */
 export function leaseStatements(names: Names): LeaseStatements {
   return { ...registryStatements(names), ...shardStatements(names), ...takeoverStatements(names) };
 }

@@ -1,10 +1,9 @@
-/** How SQLite explains a statement. */
 import type { PlanReader } from "../sql/plans.ts";
 import { text } from "../sql/rows.ts";
 
 /**
- * `SEARCH m USING INDEX name (…)`, or `SCAN m`; it estimates no rows. Rows behind an id are all,
- * the finished ones too.
+ * `SEARCH m USING INDEX name (…)` or `SCAN m`, without row estimates. Rows behind an id are all
+ * rows, including finished ones.
  */
 export const plans: PlanReader = {
   explain: "EXPLAIN QUERY PLAN",

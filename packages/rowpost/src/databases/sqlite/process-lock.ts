@@ -1,12 +1,12 @@
 /**
- * What stands for a session lock on SQLite, which has none: the process. A file in WAL mode is used
- * by processes of one host, and there the kernel knows which of them live (rule: session-lock).
+ * Process names in place of session locks. Only processes of one host use a file in WAL mode, and
+ * the kernel knows which of them live (rule: session-lock).
  */
 import { readFileSync, readlinkSync } from "node:fs";
 
 /**
- * Name of this process: boot, pid namespace, pid and start time, so that neither a later process
- * with the same pid nor one of another container is taken for it. Undefined without Linux's /proc.
+ * Name of this process: boot, pid namespace, pid and start time, to exclude later processes with
+ * the same pid and other containers. Undefined without Linux's /proc.
  */
 export function processLock(): string | undefined {
   const place = placeOf();
@@ -14,7 +14,7 @@ export function processLock(): string | undefined {
   return place === undefined || start === undefined ? undefined : `${place}:${process.pid}:${start}`;
 }
 
-/** Of these processes, those that have ended. What is named from another place is taken to live. */
+/** Those of these processes that have ended. A name from another place counts as alive. */
 export function endedProcesses(locks: readonly string[]): string[] {
   const place = placeOf();
   return locks.filter((lock) => {
@@ -32,11 +32,11 @@ function placeOf(): string | undefined {
   }
 }
 
-/** Start time in ticks since the boot; undefined: no such process, or a dead one not reaped. */
+/** Start time in ticks since boot; undefined for a missing process or an unreaped dead one. */
 function startOf(pid: string): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The name of the program, in parentheses, may hold anything; the state follows it.
+    // The program name, in parentheses, may contain anything; the state follows it.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
   } catch {

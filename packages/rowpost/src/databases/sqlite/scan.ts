@@ -1,12 +1,10 @@
 /**
- * Reading: what waits, and what stands in front of it. In WAL mode a reader waits for nobody and
- * nobody waits for it.
+ * Reads waiting messages and their predecessors. In WAL mode readers neither wait nor block others.
  */
 import type { Statement } from "../../transactions/executor.ts";
 import type { RelayStatements, TopicsRequest } from "../sql/statements.ts";
 import { jsonIds, msSince, type Names, NOW } from "./names.ts";
 
-/** Statements that read messages for the relay. */
 export function scanStatements(
   names: Names,
 ): Pick<
@@ -18,13 +16,12 @@ export function scanStatements(
   const readRows = readRowsText(names);
   const { id, state, topic } = names.column;
   const readBodies = `SELECT CAST(m.${id} AS TEXT) AS id, ${names.body} AS message_body FROM ${names.table} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`;
-  // min of a range of the index on waiting rows by topic: one look into it for each. likely() keeps
-  // the planner from the index on the state, in which all waiting rows are one range: 12 ms at
-  // 40,000.
+  // min over a range of the index on waiting rows by topic: one lookup per topic. likely() keeps
+  // the planner off the state index: 12 ms at 40,000.
   const nextTopics = `SELECT (SELECT min(m.${topic}) FROM ${names.table} AS m WHERE likely(m.${state} = ${names.state("pending")}) AND m.${topic} > known.value) AS topic
 FROM json_each(?) AS known`;
   return {
-    // One shard (rule: sqlite-handle): who asks for shards at all holds it.
+    // One shard (rule: sqlite-handle): a request for shards comes from its owner.
     scan: ({ afterId, bodyLimit, immediateLimit, dueLimit }) => ({
       name: "scan",
       text: scan,
@@ -39,20 +36,20 @@ FROM json_each(?) AS known`;
       params: [`[${keys.map(({ orderingKey, upToId }) => `[${JSON.stringify(orderingKey)},${upToId}]`).join(",")}]`],
     }),
     readRows: (ids) => ({ name: "readRows", text: readRows, params: [jsonIds(ids)] }),
-    // SQLite locks no rows: nobody holds one of them alone.
+    // SQLite has no row locks.
     lockFreeRows: (ids) => ({ name: "lockFreeRows", text: readRows, params: [jsonIds(ids)] }),
   };
 }
 
-/** It was sent before: a resend, outside its key's order (rule: key-order). */
+/** Sent before: a resend, outside its key's order (rule: key-order). */
 function resend(names: Names): string {
   const proof = names.column.sentAt ?? names.column.messageId;
   return proof === undefined ? "0" : `m.${proof} IS NOT NULL`;
 }
 
 /**
- * When it could first be sent. Without deliver_at, next_retry_at of a row never tried is its delay
- * (rule: delay-is-not-retry).
+ * Earliest time it could be sent. Without deliver_at, next_retry_at of a row never tried is its
+ * delay (rule: delay-is-not-retry).
  */
 function firstDueAt(names: Names): string {
   const { gmtCreate, deliverAt, nextRetryAt, retryCount } = names.column;
@@ -64,7 +61,7 @@ function firstDueAt(names: Names): string {
 /** One parameter: the largest body that is returned. */
 function scannedColumns(names: Names, due: string): string {
   const column = names.column;
-  // Bytes, where LENGTH of a text counts characters.
+  // Bytes: LENGTH of a text counts characters.
   const bytes = `LENGTH(CAST(m.${column.messageBody} AS BLOB))`;
   const optional = (name: string | undefined, otherwise: string): string =>
     name === undefined ? otherwise : `m.${name}`;
@@ -76,10 +73,9 @@ function scannedColumns(names: Names, due: string): string {
 }
 
 /**
- * Two walks along the index (state, next_retry_at), to which SQLite adds the id: the waiting rows
- * by id, and the rows whose time has come by time. Each ends after LIMIT rows, whatever else is in
- * the table (rule: bounded-scan). A program that inserts with plain SQL may have set deliver_at
- * alone; such a row is waiting, and is left out here until it is due.
+ * Two walks along the index (state, next_retry_at), to which SQLite adds the id: waiting rows by
+ * id, due rows by time. Each ends after LIMIT rows (rule: bounded-scan). A row with only deliver_at
+ * set, by plain SQL, is left out until it is due.
  */
 function scanText(names: Names): string {
   const { id, state, nextRetryAt } = names.column;
@@ -103,8 +99,8 @@ function notDelayed({ column: { deliverAt } }: Names): string {
 }
 
 /**
- * The same two walks for each topic, along the partial index on waiting rows by topic, for ids
- * alone; the rows are read by id.
+ * The same two walks per topic, along the partial index on waiting rows by topic. They find ids
+ * only; the rows are read by id.
  */
 function scanTopics(names: Names, { bodyLimit, topics }: TopicsRequest): Statement {
   const { id, state, topic, nextRetryAt } = names.column;
@@ -138,8 +134,8 @@ CROSS JOIN ${names.table} AS m ON m.${id} = walked.id`,
 }
 
 /**
- * For each key the rows that may stand in front of its scanned ones (rule: key-order), by the index
- * on keyed rows.
+ * For each key, the rows that may stand before its scanned ones (rule: key-order), by the index on
+ * keyed rows.
  */
 function keyQueuesText(names: Names, failedBlocks: boolean): string {
   const { id, state, orderingKey, nextRetryAt, messageType } = names.column;

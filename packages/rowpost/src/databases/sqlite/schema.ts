@@ -1,6 +1,6 @@
 /**
- * The tables, as numbered migrations, and what checks them. The text of a released migration never
- * changes: its checksum stands in databases.
+ * Numbered migrations and checks of the tables. The text of a released migration never changes:
+ * databases store its checksum.
  */
 import type { ColumnKind } from "../sql/column-types.ts";
 import type { TableLayout } from "../sql/layout.ts";
@@ -13,10 +13,7 @@ import { type Names, NOW } from "./names.ts";
 import { alertTables, consoleTables } from "./tables-beside.ts";
 import { unknownTable } from "./unknown.ts";
 
-/**
- * Statements that make, version and check the tables. DDL is transactional here: all of it happens,
- * or nothing.
- */
+/** DDL is transactional here: all of it takes effect, or nothing. */
 export function schemaStatements(names: Names): SchemaStatements {
   const { migrationTable, tableKey, layout } = names;
   return {
@@ -48,8 +45,8 @@ export function schemaStatements(names: Names): SchemaStatements {
       text: `INSERT INTO ${migrationTable} (table_name, version, name, checksum, applied_at) VALUES (${tableKey}, ?, ?, ?, ${NOW})`,
       params: [migration.version, migration.name, checksum],
     }),
-    // A migration that stopped half way has left nothing, but several message tables may share the
-    // tables of the relay; ADD COLUMN cannot say IF NOT EXISTS.
+    // An interrupted migration leaves nothing, but message tables may share the relay's tables, and
+    // ADD COLUMN has no IF NOT EXISTS.
     alreadyDone: (error) =>
       error instanceof Error && /duplicate column name: (report|via|result|before_image)/.test(error.message),
     ...liveTable(layout),
@@ -60,8 +57,8 @@ export function schemaStatements(names: Names): SchemaStatements {
         { columns: [layout.columns.state, layout.columns.topic], predicate: undefined },
       ],
     },
-    // BINARY unless a column says otherwise, and ours do not; a user's own COLLATE NOCASE is caught
-    // by the writer, which compares.
+    // BINARY by default, as in our columns. The writer, which compares, catches a user's COLLATE
+    // NOCASE.
     comparesBytes: () => true,
     columnKind,
     textKinds: ["text", "binary", "any"],
@@ -73,7 +70,6 @@ export function schemaStatements(names: Names): SchemaStatements {
   };
 }
 
-/** What checks the tables as they are. */
 function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "indexes"> {
   const { archive, audit, confirmation, relay, shard, suspension, unmatched } = companionTables(layout);
   const tables = [layout.table, shard, relay, suspension, audit, confirmation, unmatched, archive];
@@ -98,7 +94,7 @@ LEFT JOIN ${schemaTable} AS made ON made.type = 'index' AND made.name = list.nam
   };
 }
 
-/** By the affinity that SQLite gives a column for the name of its type. */
+/** By the affinity that SQLite derives from the name of the type. */
 function columnKind(type: string): ColumnKind {
   return KINDS.find(([pattern]) => pattern.test(type))?.[1] ?? "numeric";
 }
@@ -110,11 +106,11 @@ const KINDS: readonly (readonly [pattern: RegExp, kind: ColumnKind])[] = [
   [/blob/i, "binary"],
   [/real|floa|doub/i, "other"],
   [/json/i, "json"],
-  // Numbers to SQLite, which leaves a text that is none as it is.
+  // Numeric affinity; SQLite keeps non-numeric text unchanged.
   [/date|time/i, "instant"],
 ];
 
-/** Without the message table and its indexes where the table is the user's own. */
+/** Leaves out the message table and its indexes if the table is the user's own. */
 function migrations(names: Names): readonly Migration[] {
   const unlessCustom = (...statements: readonly string[]) => (names.layout.name === "custom" ? [] : statements);
   const table = unlessCustom(messageTable(names), ...messageIndexes(names));
@@ -132,7 +128,8 @@ function migrations(names: Names): readonly Migration[] {
       name: "confirmations of unknown messages",
       statements: unknownTable(names),
     },
-    // 10 made the tables that 13 drops; its number stands in databases, and is not used again.
+    // Migration 10 made the tables that 13 drops. Databases store its number, so it is not used
+    // again.
     { version: 11, name: "alerts", statements: alertTables(names) },
     {
       version: 13,
@@ -143,7 +140,7 @@ function migrations(names: Names): readonly Migration[] {
   ];
 }
 
-/** SQLite keeps no lengths; the writer checks them. Text compares by bytes (rule: exact-bytes). */
+/** SQLite stores no lengths; the writer checks them. Text compares by bytes (rule: exact-bytes). */
 const TYPES: ColumnTypes = {
   identity: () => "TEXT",
   varchar: () => "TEXT",
@@ -156,8 +153,8 @@ const TYPES: ColumnTypes = {
 };
 
 /**
- * AUTOINCREMENT: an id that is given again after a delete would take the settle of the message that
- * had it (rule: sqlite-handle).
+ * AUTOINCREMENT: an id reused after a delete would accept the settle of its former message (rule:
+ * sqlite-handle).
  */
 function messageTable(names: Names): string {
   const { id, messageType, messageKey } = names.column;
@@ -186,7 +183,7 @@ function messageIndexes(names: Names): readonly string[] {
   return indexes;
 }
 
-/** Holds waiting rows only; SQLite adds the id. */
+/** Waiting rows only; SQLite adds the id. */
 function topicIndex(names: Names): string {
   const { column, layout } = names;
   return `CREATE INDEX IF NOT EXISTS ${inSchema(layout, `${layout.table}_waiting_topic`)} ON ${quoteName(layout.table)} (${column.topic}, ${column.nextRetryAt}) WHERE ${column.state} = ${names.state("pending")}`;
@@ -224,7 +221,7 @@ function companionTablesOf(names: Names): readonly string[] {
   ];
 }
 
-/** Of types that name their consumers. Several message tables may share it. */
+/** For types that name their consumers. Several message tables may share it. */
 function confirmations({ confirmationTable, layout }: Names): readonly string[] {
   const name = companionTables(layout).confirmation;
   return [
@@ -264,8 +261,8 @@ function operations({ auditTable, layout, relayTable }: Names): readonly string[
 }
 
 /**
- * The archive keeps ids and has no unique (type, key): an archived key may be used again (rule:
- * checked-move).
+ * The archive keeps ids and has no unique (type, key), because an archived key may be used again
+ * (rule: checked-move).
  */
 function archiveTable(names: Names): readonly string[] {
   const { archive, column } = names;
@@ -289,8 +286,8 @@ function archiveIndexes({ column, layout }: Names): readonly string[] {
 }
 
 /**
- * When a table is emptied and sqlite_sequence with it, ids begin again at 1, and the archive has
- * rows with them. SQLite changes no key: the table is made anew.
+ * When a table and sqlite_sequence are emptied, ids restart at 1, while the archive has rows with
+ * the same ids. SQLite cannot change a key, so the table is rebuilt.
  */
 function archiveKey(names: Names): readonly string[] {
   const { archive, column, layout } = names;

@@ -1,7 +1,7 @@
 /**
- * Sessions on SQLite. All sessions of one database object share one handle, because SQLite has one
- * writer at a time anyway; they take turns on it, and a turn that finds the file locked waits
- * without blocking the event loop (rule: sqlite-handle).
+ * Sessions of a database object share one handle and take turns, because SQLite has one writer at a
+ * time anyway. A turn that finds the file locked waits without blocking the event loop (rule:
+ * sqlite-handle).
  */
 
 import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
@@ -15,13 +15,10 @@ import { endedProcesses, processLock } from "./process-lock.ts";
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
 const FIRST_PAUSE_MS = 1;
 const LONGEST_PAUSE_MS = 50;
-/**
- * Prepared statements of one handle: more than there are texts of one layout, but for a tool's
- * filters.
- */
+/** Prepared statements per handle, more than the texts of one layout without a tool's filters. */
 const PREPARED_LIMIT = 200;
 
-/** Prepares each text once per handle: preparing takes longer than running what is small. */
+/** Prepares each text once per handle: preparing a small statement takes longer than running it. */
 const preparedByHandle = new WeakMap<SqliteHandle, Map<string, SqliteStatement>>();
 
 function prepare(handle: SqliteHandle, text: string): SqliteStatement {
@@ -32,7 +29,7 @@ function prepare(handle: SqliteHandle, text: string): SqliteStatement {
   }
   const known = byText.get(text);
   const statement = known ?? handle.prepare(text);
-  // The longest unused one goes: texts that list ids come once.
+  // Evicts the least recently used text: texts that list ids come once.
   byText.delete(text);
   byText.set(text, statement);
   const [oldest] = byText.keys();
@@ -40,7 +37,7 @@ function prepare(handle: SqliteHandle, text: string): SqliteStatement {
   return statement;
 }
 
-/** A statement that answers with rows; every other one is asked for its count. */
+/** Whether the statement returns rows; otherwise its count is read. */
 function answersWithRows(text: string): boolean {
   return /^\s*(?:select|with|pragma|explain)\b/i.test(text) || /\breturning\b/i.test(text);
 }
@@ -54,7 +51,7 @@ function execute(handle: SqliteHandle, statement: Statement): QueryResult {
   return { rows: [], affected: Number(prepared.run(...statement.params).changes) };
 }
 
-/** Tries until the lock is free or the time is over; between the tries the event loop runs. */
+/** Tries until the lock is free or the time is over; the event loop runs between the tries. */
 async function whenFree<T>(what: string, waitMs: number, attempt: () => T): Promise<T> {
   const giveUpAt = performance.now() + waitMs;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
@@ -63,36 +60,30 @@ async function whenFree<T>(what: string, waitMs: number, attempt: () => T): Prom
     } catch (error) {
       if (!isBusy(error) || performance.now() > giveUpAt) throw translateError(error, what);
     }
-    // With jitter, so that two that wait for each other do not meet again and again.
+    // Jitter keeps two waiters from colliding again and again.
     await new Promise((resolve) => setTimeout(resolve, pauseMs * (0.5 + Math.random())));
   }
 }
 
 /**
- * Makes a session on a handle. On a handle that the user has too (a database without a file), no
- * statement runs while a transaction is open on it: it would read, and publish, what has not been
- * committed.
- *
- * `statementTimeoutMs` means nothing here: calls are synchronous, and nothing can be left without
- * an answer.
+ * On a handle shared with the user (a database without a file), no statement runs during an open
+ * transaction, because it would publish uncommitted rows. Ignores `statementTimeoutMs`: calls are
+ * synchronous.
  */
 export function createSession(handle: SqliteHandle, options: SessionOptions): Session {
   const waitMs = options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS;
   const server = { product: "sqlite", version: sqliteVersion(handle) } as const;
   let dead = false;
-  /** Not even what waits for its turn may run any more. */
+  /** Stops statements that wait for their turn too. */
   let abandoned = false;
 
-  /**
-   * One turn on the handle, and not in the middle of a transaction that somebody began on it by
-   * hand.
-   */
+  /** One turn on the handle, outside any transaction begun on it by hand. */
   function inTurn<T>(what: string, work: () => Promise<T>): Promise<T> {
     if (dead) throw closedError(what);
     return withHandle(handle, async () => {
       if (abandoned) throw closedError(what);
       await whenFree(what, waitMs, () => {
-        // Between turns it can only be the user's own (`:memory:`, a shared handle).
+        // Between turns only the user can have one open (`:memory:`, a shared handle).
         if (!hasOpenTransaction(handle)) return;
         throw Object.assign(new Error("a transaction is open on the handle that this session shares"), { errcode: 5 });
       });
@@ -101,8 +92,8 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
   }
 
   async function transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
-    // IMMEDIATE: whoever reads first and writes later fails, without remedy, when another
-    // connection has written in between.
+    // IMMEDIATE: a transaction that reads first and writes later fails for good if another
+    // connection wrote in between.
     await whenFree("begin", waitMs, () => handle.exec(options.snapshot === true ? "BEGIN" : "BEGIN IMMEDIATE"));
     let lost: unknown;
     const tx: Executor = {
@@ -112,8 +103,7 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
         try {
           return execute(handle, statement);
         } catch (error) {
-          // SQLite ends a transaction by itself when the disk is full, an I/O error happens or
-          // memory runs out.
+          // SQLite ends a transaction by itself on a full disk, an I/O error or lack of memory.
           if (!hasOpenTransaction(handle)) lost = error;
           throw translateError(error, statement.name);
         }
@@ -144,8 +134,8 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
         options.snapshot === true ? readOnly(handle, () => transact(work)) : transact(work),
       ),
     /**
-     * Calls are synchronous: when the handle's turn is free, nothing of this session is under way,
-     * and nothing comes later.
+     * Calls are synchronous: once the handle's turn is free, this session has nothing pending, and
+     * nothing comes later.
      */
     async abandon() {
       dead = true;
@@ -153,7 +143,7 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
       options.onLost?.();
       await withHandle(handle, () => Promise.resolve());
     },
-    /** The handle stays open: it is the database object's. */
+    /** The handle stays open, because it belongs to the database object. */
     async close() {
       dead = true;
       await withHandle(handle, () => Promise.resolve());
@@ -161,7 +151,7 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
   };
 }
 
-/** For one turn: the handle is everybody's. */
+/** For one turn, because the handle is shared. */
 async function readOnly<T>(handle: SqliteHandle, work: () => Promise<T>): Promise<T> {
   handle.exec("PRAGMA query_only = ON");
   try {

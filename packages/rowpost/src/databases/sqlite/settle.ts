@@ -1,13 +1,11 @@
 /**
- * Outcomes of a batch, one statement for those sent and one for the rest. Fenced (see
- * `fenceCondition`), bound to one claim (rule: claim-token).
+ * Outcomes of a batch. Fenced (see `fenceCondition`) and bound to one claim (rule: claim-token).
  */
 import type { RelayStatements } from "../sql/statements.ts";
 import { after, before, fenceCondition, fenceParams, type Names, NOW, tokenRows, tokenSource } from "./names.ts";
 
 type From = "sending" | "pending";
 
-/** Statements that settle. */
 export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther" | "deleteSent"> {
   const both = (text: (names: Names, from: From) => string): Readonly<Record<From, string>> => ({
     pending: text(names, "pending"),
@@ -49,9 +47,8 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
 }
 
 /**
- * A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved
- * with the confirmation, so the claim is told by delivery_count there. If we die right after it:
- * done.
+ * A row that a confirmation overtook into `consumed` only gets its receipt; its lock_version has
+ * moved, so delivery_count identifies the claim. If we die right after it, nothing is missing.
  */
 function settleSentText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, deliveryCount, messageId, lastRetryAt } = names.column;
@@ -74,9 +71,9 @@ WHERE m.${id} = outcome.id
 }
 
 /**
- * A row that a confirmation has overtaken is left to housekeeping. The rows are found first, by
- * their ids, and then deleted: a DELETE joins nothing. If we die before it, the message is sent
- * again, with the same identity; right after it: done.
+ * A row that a confirmation has overtaken is left to housekeeping. Finds the rows by id first,
+ * because DELETE cannot join. If we die before it, the message is sent again with the same
+ * identity; right after it, nothing is missing.
  */
 function deleteSentText(names: Names, from: From): string {
   const { id } = names.column;
@@ -86,8 +83,8 @@ function deleteSentText(names: Names, from: From): string {
 }
 
 /**
- * Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
- * written where there was one (retry_delta 1). If we die right after it: done.
+ * Failures and uncounted returns: pending with a time, or failed. Writes the start of an attempt
+ * (retry_delta 1). If we die right after it, nothing is missing.
  */
 function settleOtherText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, retryCount, deliveryCount, lastRetryAt } = names.column;

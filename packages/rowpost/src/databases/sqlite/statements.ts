@@ -1,4 +1,3 @@
-/** All statements of this dialect for one layout. */
 import { messageTable } from "../sql/cold-table.ts";
 import type { CreateStatements } from "../sql/statements.ts";
 import { adminStatements } from "./admin.ts";
@@ -13,7 +12,7 @@ import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
 import { tableWords } from "./words.ts";
 
-/** Builds the texts once; what the functions add per call are parameters. */
+/** Builds the texts once; calls add only parameters. */
 export const createStatements: CreateStatements = (layout, topics) => {
   const names = createNames(layout, topics);
   return {

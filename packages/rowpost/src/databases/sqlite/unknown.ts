@@ -1,6 +1,6 @@
 /**
- * Confirmations whose message is unknown. What keeps and forgets them locks the whole file, and if
- * we die right after it, it has happened, or nothing has.
+ * Confirmations of unknown messages. Keeping and forgetting them locks the whole file; if we die
+ * right after it, it has happened fully or not at all.
  */
 import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";

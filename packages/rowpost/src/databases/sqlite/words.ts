@@ -1,4 +1,4 @@
-/** How SQLite spells the words of sql/cold.ts. */
+/** SQLite syntax for the words of sql/cold.ts. */
 import { behindRow, idInList, keysInList, part, plain, type Words } from "../sql/cold.ts";
 import type { TableWords } from "../sql/cold-table.ts";
 import { prefixRange } from "../sql/prefix-range.ts";
@@ -20,7 +20,7 @@ export const words: Words = {
   wallClock: literal,
   opaque: /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[\s\S]*?\*\//y,
   msUntil: (instant) => `-${msSince(instant)}`,
-  // A transaction of ours has the file's only write lock.
+  // Our transaction has the file's only write lock.
   forUpdate: "",
   by: () => "",
   notById: "",
@@ -36,13 +36,13 @@ export const words: Words = {
   behind: behindRow,
   withKeys: keysInList,
   lookUp: (how, table, alias, on) => part`${plain(`${how} ${table} AS ${alias}`)} ON ${on}`,
-  // SQLite takes no bracketed SELECT as a part of a UNION.
+  // SQLite allows no bracketed SELECT in a UNION.
   branch: (select) => part`SELECT * FROM (${select})`,
 };
 
 export function tableWords(names: Names): TableWords {
   const { body: messageBody, column, headers, ofTopics, table } = names;
-  // There are no statistics: ids without gaps, which is rather too many. Two look-ups.
+  // Without statistics, assumes ids without gaps, which rather overestimates. Two lookups.
   const rows = `min(COALESCE((SELECT max(${column.id}) FROM ${table}) - (SELECT min(${column.id}) FROM ${table}) + 1, 0), ${Number.MAX_SAFE_INTEGER})`;
   const layout = withoutEngineColumns(names.layout);
   return { layout, words, rows, shard: "0", ofTopics, page, stored: { messageBody, headers } };

@@ -1,7 +1,6 @@
 /**
- * Appending, in a transaction of the user's or of ours. These run on connections whose settings are
- * not ours: nothing depends on their time zone, ids come back as text, and character set and
- * sql_mode are checked.
+ * Appends, in a transaction of the user's or of ours. Independent of the session's time zone;
+ * returns ids as text; checks character set and sql_mode.
  */
 import type { Statement } from "../../../transactions/executor.ts";
 import { isOne, type MessageCounts, parameterRows } from "../../sql/queue/append-columns.ts";
@@ -15,7 +14,7 @@ import { CLOCK_MS, selectTopics } from "./topics.ts";
 export const append: AppendStatements = {
   takesTurns: true,
 
-  /** A snapshot, and no lock but in SERIALIZABLE. */
+  /** A snapshot read; locks only in SERIALIZABLE. */
   findTopic:
     (topic) =>
     ({ asked }) => ({
@@ -26,9 +25,9 @@ export const append: AppendStatements = {
     }),
 
   /**
-   * Locks the counter rows, in order of the partitions, until the transaction ends: whoever gets
-   * later ids commits later, so a reader that has seen an id has seen all before it. If we die
-   * right after it, the counters are as before.
+   * Locks the counter rows in partition order until the transaction ends: later ids commit later,
+   * so a reader that saw an id has seen all before it. If we die right after it, the counters are
+   * as before.
    */
   advance: (topic, counts) => [
     ({ asked }) => (isOne(counts) ? advanceOne(topic, ...counts[0], asked) : advanceSeveral(topic, counts, asked)),
@@ -41,15 +40,15 @@ export const append: AppendStatements = {
   ],
 
   /**
-   * The text of 100 comes again, and becomes a prepared statement on a pool of our own
-   * (transactions/prepare.ts). The server's CPU beside that of bare INSERTs of 100 (MariaDB 10.11):
-   * 0.8 times, as text 1.1 to 1.2 times, of up to 500 rows 1.4 to 1.8 times.
+   * The text for 100 rows repeats and is prepared on our own pool (transactions/prepare.ts). Server
+   * CPU relative to bare INSERTs of 100 (MariaDB 10.11): 0.8 times, as text 1.1 to 1.2 times, with
+   * up to 500 rows 1.4 to 1.8 times.
    */
   rowsOfInsert: (left) => Math.min(left, 100),
 
   /**
-   * New rows at the end of their partition; nobody reads them before the counter is committed. Ids
-   * are parameters: handles of users keep a prepared statement for each text.
+   * New rows at the end of their partition, not read before the counter is committed. Ids are
+   * parameters, because users' handles prepare each text.
    */
   insertMessages({ topic, month, ...given }) {
     const { columns, params, values } = parameterRows(given, {
@@ -66,7 +65,7 @@ export const append: AppendStatements = {
   },
 };
 
-/** A DOUBLE among the cases would make one of every id, which rounds it to an even number. */
+/** A DOUBLE among the cases would round every id to an even number. */
 const signed = (check: string): string => check.replace("EXP(999)", "CAST(EXP(999) AS SIGNED)");
 const NOT_ENDED = signed(ENDED);
 const STILL_IN = signed(IN_TRANSACTION);
@@ -74,7 +73,7 @@ const STILL_IN = signed(IN_TRANSACTION);
 const advancedBy = (messages: string, asked: boolean): string =>
   `c.last_id = CASE WHEN FALSE THEN 0${STILL_IN}${asked ? NOT_ENDED : ""} ELSE GREATEST(c.last_id + 1, (${CLOCK_MS}) * 65536) + ${messages} - 1 END`;
 
-/** What most appends need. A round trip of 130 us on MariaDB 10.11, that of several takes 190. */
+/** The common case: one round trip of 130 us on MariaDB 10.11, against 190. */
 function advanceOne(topic: string, partition: number, messages: number, asked: boolean): Statement {
   return {
     name: "advanceOne",
@@ -95,16 +94,15 @@ function advanceSeveral(topic: string, counts: MessageCounts, asked: boolean): S
   };
 }
 
-/** Parameters: delay in milliseconds, epoch milliseconds; one of them, or neither. */
+/** Parameters: delay in milliseconds, epoch milliseconds; at most one of them is set. */
 const DELIVER_AT =
   "COALESCE(UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND, TIMESTAMP'1970-01-01 00:00:00' + INTERVAL (? * 1000) MICROSECOND)";
 
-/** What was appended under a source id, so that a second append of it appends nothing. */
 export const sources: SourceStatements = {
   /**
-   * Locks these rows until the transaction ends: who appends the same at once waits here, and then
-   * finds them. If we die right after it, nothing is known of them. The second one reads what is
-   * committed now, whatever the isolation is.
+   * Locks these rows until the transaction ends: a parallel append of the same sources waits and
+   * then finds them. If we die right after it, nothing is recorded. The second statement reads
+   * committed data at any isolation level.
    */
   putSources: (topic, sources) => [
     {
@@ -126,7 +124,7 @@ export const sources: SourceStatements = {
     },
   ],
 
-  /** Locks the rows that it deletes, which nobody appends again: they are older than any retry. */
+  /** Locks the rows it deletes, which are older than any retry. */
   forgetSources: (olderThanMs, limit) => ({
     name: "forgetSources",
     text: `DELETE FROM message_source WHERE gmt_create < ${COMPANION_NOW} - INTERVAL ${whole(olderThanMs)} * 1000 MICROSECOND ORDER BY gmt_create LIMIT ${whole(limit)}`,

@@ -1,6 +1,3 @@
-/**
- * Leases of a group: a row of message_consumption for each partition, and the registry of members.
- */
 import type { GroupKey } from "../../../queue/store.ts";
 import type { HeldShard } from "../../../relay/store.ts";
 import type { BeatStatements, HoldingStatements } from "../../sql/queue/statements.ts";
@@ -25,8 +22,8 @@ export function holding({ topic, group }: GroupKey): HoldingStatements {
     }),
 
     /**
-     * Exactly as observed, or not at all. Waits for a settle of the old owner that is under way,
-     * which holds this row; a later one finds the new epoch and changes nothing.
+     * Takes the partitions exactly as observed or not at all. Waits for a running settle of the old
+     * owner, which holds this row; a later one finds the new epoch and changes nothing.
      */
     take: ({ owner, leaseMs, observed }) => ({
       name: "takePartitions",
@@ -50,7 +47,7 @@ export function holding({ topic, group }: GroupKey): HoldingStatements {
       ],
     }),
 
-    /** Another member may take the partition right after it; the epoch grows when one does. */
+    /** Another member may take the partition right after it, which raises the epoch. */
     release: ({ owner, shards }) => ({
       name: "releasePartitions",
       text: `UPDATE ${HELD}
@@ -68,7 +65,7 @@ const OF_KEY = "p.topic_id = j.topic_id AND p.consumer_group_id = j.consumer_gro
 const OWNER = "owner VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin";
 
 export const beats: BeatStatements = {
-  /** Locks the rows of these members until its end, in one order; nobody else writes them. */
+  /** Locks the rows of these members in one order until it ends; no other statement writes them. */
   reportMembers: (members) => ({
     name: "reportMembers",
     text: `INSERT INTO message_consumer (topic_id, consumer_group_id, owner, label, seen_at)
@@ -81,10 +78,9 @@ export const beats: BeatStatements = {
   }),
 
   /**
-   * Locks the rows that it writes until its end; a takeover comes before or after, and changes the
-   * epoch. With "skip" one row that somebody holds keeps none of the other groups from being
-   * renewed; a scan of a small table would wait for it all the same, hence FORCE INDEX. If we die
-   * right after it, the leases are a little longer.
+   * Locks the rows it writes until it ends; a takeover changes the epoch. With "skip", a locked row
+   * does not delay the other groups; FORCE INDEX, because a scan of a small table would wait
+   * anyway. If we die right after it, the leases last a little longer.
    */
   renewPartitions: (members, locked) => ({
     name: "renewPartitions",
@@ -122,13 +118,10 @@ export const beats: BeatStatements = {
   }),
 };
 
-/**
- * A LIMIT, because without one the optimizer merges the sub-query into the UPDATE, which then
- * waits.
- */
+/** Without a LIMIT the optimizer merges the sub-query into the UPDATE, which then blocks. */
 const MOST_RENEWED = 1_000_000;
 
-/** Whoever locks several rows locks them in this order. */
+/** The order in which every statement locks several rows. */
 function inOrder<Shard extends { readonly shard: number }>(list: readonly Shard[]): Shard[] {
   return [...list].sort((left, right) => left.shard - right.shard);
 }

@@ -1,4 +1,4 @@
-/** What a group gets again. Written in the transaction that has the partition's progress locked. */
+/** Written in the transaction that has locked the partition's progress. */
 import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
 import { BEHIND_UNTIL, endsRedelivery, keyRows, redeliveryRows } from "../../sql/queue/values.ts";
 import { NOT_SAFE, COMPANION_NOW as NOW, whole } from "../clock.ts";
@@ -10,7 +10,9 @@ const DUE = `COALESCE(${NOW} + INTERVAL j.due_ms * 1000 MICROSECOND, TIMESTAMP'$
 const KEYS = `JSON_TABLE(?, '$[*]' COLUMNS (ordering_key VARCHAR(128) ${BYTES} PATH '$')) AS j`;
 
 export const redelivery: RedeliveryStatements = {
-  /** Locks the rows that it writes; nobody else writes them while the progress row is locked. */
+  /**
+   * Locks the rows it writes; while the progress row is locked, no other transaction writes them.
+   */
   putRedeliveries: ({ topic, group }, partition, redeliveries) => ({
     name: "putRedeliveries",
     text: `INSERT INTO message_redelivery (topic_id, consumer_group_id, partition_no, message_id, state, attempt, next_attempt_at, fail_reason, ordering_key, gmt_create, gmt_modified)
@@ -21,7 +23,7 @@ export const redelivery: RedeliveryStatements = {
     params: [topic, group, redeliveryRows(redeliveries)],
   }),
 
-  /** As above. One that somebody has skipped or discarded meanwhile does not come back. */
+  /** Locks like putRedeliveries. A skipped or discarded message does not come back. */
   changeRedeliveries: ({ topic, group }, partition, redeliveries) => ({
     name: "changeRedeliveries",
     text: `${NOT_SAFE}UPDATE ${AGAIN}
@@ -31,7 +33,7 @@ export const redelivery: RedeliveryStatements = {
     params: [redeliveryRows(redeliveries), topic, group],
   }),
 
-  /** As above. */
+  /** Locks like putRedeliveries. */
   deleteRedeliveries: ({ topic, group }, partition, ids) => ({
     name: "deleteRedeliveries",
     text: `${NOT_SAFE}DELETE r FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
@@ -39,7 +41,7 @@ export const redelivery: RedeliveryStatements = {
     params: [`[${ids.join(",")}]`, topic, group],
   }),
 
-  /** As above: so nothing comes before the first one while it is looked for. */
+  /** Locks like putRedeliveries, so no message gets in front of the first one during the lookup. */
   releaseKeys: ({ topic, group }, partition, orderingKeys) => ({
     name: "releaseKeys",
     text: `${NOT_SAFE}UPDATE (SELECT MIN(w.message_id) AS id FROM ${KEYS}
@@ -59,7 +61,7 @@ export const redelivery: RedeliveryStatements = {
     params: [JSON.stringify(orderingKeys), topic, group],
   }),
 
-  // One row of the index for each partition.
+  // One index row per partition.
   firstDue: (keys) => ({
     name: "firstDue",
     text: `SELECT topic, groupid, partitionno, TIMESTAMPDIFF(MICROSECOND, ${NOW}, due_at) DIV 1000 AS dueinms

@@ -1,6 +1,6 @@
 /**
- * The queue's own tables; those of a month are in topics.ts. The text of a released migration never
- * changes: its checksum stands in databases.
+ * The queue's own tables. The text of a released migration never changes: databases store its
+ * checksum.
  */
 import { queueLayout, queueMigrations } from "../../sql/queue/names.ts";
 import type { SchemaStatements } from "../../sql/statements.ts";

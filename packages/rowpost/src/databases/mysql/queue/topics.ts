@@ -1,11 +1,10 @@
-/** Topics and the tables of their months. */
 import { QUEUE_EPOCH_MS } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { TopicStatements } from "../../sql/queue/statements.ts";
 import { quoteName } from "../names.ts";
 import { BYTES, TABLE_OPTIONS } from "./schema.ts";
 
-/** Milliseconds since 2020 by the server's clock, whatever the session's zone is. */
+/** Milliseconds since 2020 by the server's clock, in any session zone. */
 export const CLOCK_MS = "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'2020-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000";
 
 export const selectTopics = (partitions: string): string =>
@@ -25,9 +24,9 @@ export const topics: TopicStatements = {
 };
 
 /**
- * By partition first: a member reads one partition, and walks nothing of the others. The index of
- * the ids alone is for people; PostgreSQL has none, because it would read partitions by it. The
- * time is read out of the id, and takes no room.
+ * Keyed by partition first, so a member walks only its partition. The index on ids alone is for
+ * people; PostgreSQL has none, because it would read partitions by it. The time is computed from
+ * the id.
  */
 function messageTable(topic: string, month: number): string {
   return `CREATE TABLE IF NOT EXISTS ${quoteName(infoTable(topic, month))} (
@@ -50,7 +49,7 @@ function messageTable(topic: string, month: number): string {
 ) ${TABLE_OPTIONS}`;
 }
 
-/** One row for each attempt; in the order of the messages, so that it needs no other index. */
+/** One row per attempt, in message order, so it needs no other index. */
 function consumptionTable(topic: string, month: number): string {
   return `CREATE TABLE IF NOT EXISTS ${quoteName(recordTable(topic, month))} (
   message_id BIGINT NOT NULL,

@@ -1,4 +1,4 @@
-/** Appending, in a transaction of the user's or of ours. */
+/** Appends, in a transaction of the user's or of ours. */
 
 import type { QueuedMessage } from "../../../queue/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
@@ -12,16 +12,14 @@ import { isMarked, leaveMark, markTransaction, ringOn } from "../enqueue.ts";
 import { NOW, numberArray, textArray } from "../names.ts";
 import { CLOCK_MS, TOPICS } from "./topics.ts";
 
-/** Channel that an append notifies and consumers listen on. */
 export const QUEUE_CHANNEL = "rowpost.message_queue";
 
 /**
- * Up to which id the partition is committed once the notification comes: a consumer reads the
- * messages without asking for the counter first.
+ * Last committed id of the partition, so that a consumer reads the messages without the counter.
  */
 const NEWS = "(c.last_id * 64 + c.partition_no) || ' ' || c.topic_id";
 
-/** Of a notification's payload; undefined: it says nothing but that there is something. */
+/** undefined: the payload says only that there is something to read. */
 export function newsIn(payload = ""): AppendNews | undefined {
   const [, lastId, topic] = /^(\d{1,19}) (.+)$/.exec(payload) ?? [];
   return lastId === undefined || topic === undefined ? undefined : { lastId, topic };
@@ -31,7 +29,7 @@ export const append: AppendStatements = {
   takesTurns: false,
   markTransaction,
 
-  /** A snapshot, no lock. */
+  /** A snapshot read without a lock. */
   findTopic: (topic) => (check) => {
     const { condition, otherwise, params } = markedBy(check, 2);
     return {
@@ -43,9 +41,9 @@ WHERE t.topic_id = $1${condition}${otherwise}`,
   },
 
   /**
-   * Locks the counter rows, in order of the partitions, until the transaction ends: whoever gets
-   * later ids commits later, so a reader that has seen an id has seen all before it. If we die
-   * right after it, the counters are as before. Rings when the transaction is committed.
+   * Locks the counter rows in partition order until the transaction ends: later ids commit later,
+   * so a reader that saw an id has seen all before it. If we die right after it, the counters are
+   * as before. Rings at the commit.
    */
   advance: (topic, counts) => [
     (check) => (isOne(counts) ? advanceOne(topic, counts[0], check) : advanceSeveral(topic, counts, check)),
@@ -54,11 +52,11 @@ WHERE t.topic_id = $1${condition}${otherwise}`,
   rowsOfInsert: (left) => Math.min(left, 500),
 
   /**
-   * New rows at the end of their partition; nobody reads them before the counter is committed. None
-   * in any other transaction than that of `advance`; to count them costs 1.2 us a message, which
-   * transactions of rowpost's own do without. A sub-query around each array keeps a
-   * statement that is not prepared from reading it while it is planned: 9.0 us of the server's CPU
-   * a message instead of 11.5 (PostgreSQL 15, 200 in a statement).
+   * New rows at the end of their partition, not read before the counter is committed. Inserts
+   * nothing outside the transaction of `advance`; counting the rows costs 1.2 us a message, which
+   * rowpost's own transactions skip. A sub-query around each array keeps the planner from reading
+   * it in unprepared statements: 9.0 us of server CPU a message instead of 11.5 (PostgreSQL 15, 200
+   * per statement).
    */
   insertMessages({ topic, month, rows, producer }) {
     const messages = rows.map(({ message }) => message);
@@ -93,13 +91,13 @@ SELECT count(*)::integer AS appended FROM appended`,
   },
 };
 
-/** Rings here, since a plain INSERT has no place for it. One that is missed costs one poll. */
+/** Rings here, since a plain INSERT cannot. A missed ring costs one poll. */
 const ADVANCED = `c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_partitions AS keyedpartitions,
   ${ringOn(QUEUE_CHANNEL, NEWS)} AS rung`;
 
 /**
- * What a statement adds so that it does nothing in another transaction than that of its call: the
- * first one leaves the mark, the others look for it, and answer a row of NULLs without it.
+ * Makes a statement do nothing outside its call's transaction: the first one leaves the mark, the
+ * others require it and return a row of NULLs without it.
  */
 function markedBy({ asked, isOwn, mark }: TransactionCheck, place: number) {
   if (isOwn === true) return { condition: "", otherwise: "", params: [] };
@@ -113,7 +111,7 @@ function markedBy({ asked, isOwn, mark }: TransactionCheck, place: number) {
   };
 }
 
-/** What most appends need. A round trip of 0.22 ms, that of several takes 0.33. */
+/** The common case: one round trip of 0.22 ms, against 0.33. */
 function advanceOne(topic: string, [partition, messages]: MessageCounts[number], check: TransactionCheck): Statement {
   const { condition, otherwise, params } = markedBy(check, 4);
   const update = `UPDATE message_topic_partition c
@@ -157,12 +155,11 @@ function delays(messages: readonly QueuedMessage[]) {
   ] as const;
 }
 
-/** What was appended under a source id, so that a second append of it appends nothing. */
 export const sources: SourceStatements = {
   /**
-   * Locks these rows until the transaction ends: who appends the same at once waits here, and then
-   * finds them. If we die right after it, nothing is known of them. A row that is there is written
-   * as it is, so that it comes back.
+   * Locks these rows until the transaction ends: a parallel append of the same sources waits and
+   * then finds them. If we die right after it, nothing is recorded. An existing row is written
+   * unchanged to be returned.
    */
   putSources: (topic, sources) => [
     {
@@ -180,7 +177,7 @@ RETURNING source_id AS sourceid, message_id::text AS messageid`,
     },
   ],
 
-  /** Locks the rows that it deletes, which nobody appends again: they are older than any retry. */
+  /** Locks the rows it deletes, which are older than any retry. */
   forgetSources: (olderThanMs, limit) => ({
     name: "forgetSources",
     text: `DELETE FROM message_source WHERE (topic_id, source_id) IN (

@@ -1,4 +1,3 @@
-/** Reading for a group, and writing what it has finished. */
 import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import type { GroupKey } from "../../../queue/store.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
@@ -24,7 +23,7 @@ function moveParams({ topic, group }: GroupKey, request: ProgressRequest): reado
 }
 
 export const consume: ConsumeStatements = {
-  // By the primary key also without statistics: the session plans without sequential and bitmap
+  // By the primary key even without statistics: the session plans without sequential and bitmap
   // scans.
   readMessages: ({ topic, month, partition, fromId, toId, limit, bodyLimit }) => ({
     name: "readMessages",
@@ -35,7 +34,7 @@ ORDER BY m.message_id LIMIT $4::bigint`,
     params: [partition, fromId, toId, limit, bodyLimit],
   }),
 
-  // OFFSET 0: looked up one by one, also by a plan that was made when the month had a few rows.
+  // OFFSET 0 forces one lookup per id, even in a plan made when the month had few rows.
   readIds: ({ topic, month, ids }) => ({
     name: "readIds",
     text: `SELECT ${COLUMNS}, m.message_data AS message_data
@@ -47,12 +46,12 @@ ORDER BY m.message_id`,
   }),
 
   /**
-   * Locks the partition's row until the transaction ends, so that a takeover or rewind comes before
-   * it, and then this matches nothing, or after it. If we die right after it, nothing has moved.
+   * Locks the partition's row until the transaction ends, so a takeover or rewind comes before it,
+   * and this matches nothing, or after it. If we die right after it, nothing has moved.
    */
   moveProgress: (key, request) => ({ name: "moveProgress", text: MOVE, params: moveParams(key, request) }),
 
-  /** One round trip instead of four. The INSERT reads from the UPDATE: no row moved, no record. */
+  /** One round trip instead of four. The INSERT reads from the UPDATE: no moved row, no record. */
   moveAndRecord: (key, request, recorded) => ({
     name: "moveAndRecord",
     text: `WITH moved AS (${MOVE} RETURNING 1)
@@ -71,8 +70,8 @@ CROSS JOIN LATERAL (SELECT attempt, error FROM ${quoteName(recordTable(topic, mo
   }),
 
   /**
-   * In the transaction that has the partition's progress locked. A settle without an answer writes
-   * the same again; the end of an attempt takes the place of the mark of its begin.
+   * Runs in the transaction that has locked the partition's progress. A repeated settle writes the
+   * same again; the end of an attempt replaces its start mark.
    */
   insertRecords: (key, recorded) => ({
     name: "insertRecords",

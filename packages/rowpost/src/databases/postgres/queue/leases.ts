@@ -1,6 +1,3 @@
-/**
- * Leases of a group: a row of message_consumption for each partition, and the registry of members.
- */
 import type { GroupKey } from "../../../queue/store.ts";
 import type { BeatStatements, HoldingStatements } from "../../sql/queue/statements.ts";
 import { inOrder } from "../../sql/queue/values.ts";
@@ -21,7 +18,7 @@ FROM message_consumption WHERE ${MEMBER} ORDER BY partition_no`,
       params: key,
     }),
 
-    /** Another member may take the partition right after it; the epoch grows when one does. */
+    /** Another member may take the partition right after it, which raises the epoch. */
     release: ({ owner, shards }) => ({
       name: "releasePartitions",
       text: `UPDATE message_consumption p
@@ -41,9 +38,8 @@ WHERE ${OURS} AND p.owner = $3 AND p.partition_no = held.partition_no AND p.epoc
 function takeStatement(key: readonly string[]): Pick<HoldingStatements, "take"> {
   return {
     /**
-     * Exactly as observed, or not at all, in order of the partitions. Waits for a settle of the old
-     * owner that is under way, which holds this row; a later one finds the new epoch and changes
-     * nothing.
+     * Takes the partitions, in order, exactly as observed or not at all. Waits for a running settle
+     * of the old owner, which holds this row; a later one finds the new epoch and changes nothing.
      */
     take: ({ owner, leaseMs, observed }) => ({
       name: "takePartitions",
@@ -73,12 +69,12 @@ WHERE ${OURS} AND p.partition_no = free.partition_no`,
 }
 
 const KEYS = "unnest($1::text[], $2::text[]) AS wanted (topic_id, consumer_group_id)";
-/** Of LATERAL with OFFSET 0: looked up one by one, also while the tables have a few rows. */
+/** For LATERAL with OFFSET 0: one lookup per row, even while the tables are small. */
 const OF_WANTED = "i.topic_id = wanted.topic_id AND i.consumer_group_id = wanted.consumer_group_id";
 const OF_KEY = "p.topic_id = wanted.topic_id AND p.consumer_group_id = wanted.consumer_group_id";
 
 export const beats: BeatStatements = {
-  /** Locks the rows of these members until its end, in one order; nobody else writes them. */
+  /** Locks the rows of these members in one order until it ends; no other statement writes them. */
   reportMembers(members) {
     const list = inOrder(members);
     return {
@@ -96,9 +92,8 @@ ON CONFLICT (topic_id, consumer_group_id, owner) DO UPDATE SET label = EXCLUDED.
   },
 
   /**
-   * Locks the rows that it writes until its end; a takeover comes before or after, and changes the
-   * epoch. With "skip" one row that somebody holds keeps none of the other groups from being
-   * renewed. If we die right after it, the leases are a little longer.
+   * Locks the rows it writes until it ends; a takeover changes the epoch. With "skip", a locked row
+   * does not delay the other groups. If we die right after it, the leases last a little longer.
    */
   renewPartitions(members, locked) {
     const list = inOrder(members).flatMap(({ key, owner, leaseMs, held }) =>

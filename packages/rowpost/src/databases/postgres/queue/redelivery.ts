@@ -1,12 +1,12 @@
-/** What a group gets again. Written in the transaction that has the partition's progress locked. */
+/** Written in the transaction that has locked the partition's progress. */
 import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
 import { BEHIND_UNTIL, endsRedelivery } from "../../sql/queue/values.ts";
 import { msBetween, NOW, numberArray, textArray } from "../names.ts";
 
 const DUE = `CASE WHEN again.due_ms IS NULL THEN '${BEHIND_UNTIL}Z'::timestamptz ELSE ${NOW} + again.due_ms * interval '1 millisecond' END`;
 /**
- * Not along the index of what is due: where the server knows nothing of the table yet, it takes
- * that one, and reads all that waits in the partition.
+ * Avoids the index on due rows, by which a planner without statistics would read all waiting rows
+ * of the partition.
  */
 const WAITS = "state + 0 = 0";
 const PLACE = "topic_id = $1 AND consumer_group_id = $2 AND partition_no = $3";
@@ -14,8 +14,8 @@ const AGAIN = `unnest($4::bigint[], $5::smallint[], $6::integer[], $7::bigint[],
   AS again (id, state, attempt, due_ms, fail_reason, ordering_key)`;
 
 /**
- * The first waiting message of an ordering key. Rows are compared, and ordered, by all columns of
- * the index of the keys: no other one has this order, so it is taken whatever the server knows.
+ * The first waiting message of an ordering key. Compares and sorts by all columns of the key index,
+ * the only one with this order, so the planner takes it with any statistics.
  */
 function firstOf(key: string): string {
   const columns = "topic_id, consumer_group_id, partition_no, ordering_key";
@@ -36,7 +36,9 @@ function columns(redeliveries: Parameters<RedeliveryStatements["putRedeliveries"
 }
 
 export const redelivery: RedeliveryStatements = {
-  /** Locks the rows that it writes; nobody else writes them while the progress row is locked. */
+  /**
+   * Locks the rows it writes; while the progress row is locked, no other transaction writes them.
+   */
   putRedeliveries: ({ topic, group }, partition, redeliveries) => ({
     name: "putRedeliveries",
     text: `INSERT INTO message_redelivery (topic_id, consumer_group_id, partition_no, message_id, state, attempt, next_attempt_at, fail_reason, ordering_key)
@@ -48,7 +50,7 @@ SET state = EXCLUDED.state, attempt = EXCLUDED.attempt, first_attempt = 0, next_
     params: [topic, group, partition, ...columns(redeliveries)],
   }),
 
-  /** As above. One that somebody has skipped or discarded meanwhile does not come back. */
+  /** Locks like putRedeliveries. A skipped or discarded message does not come back. */
   changeRedeliveries: ({ topic, group }, partition, redeliveries) => ({
     name: "changeRedeliveries",
     text: `UPDATE message_redelivery r
@@ -58,14 +60,14 @@ WHERE r.topic_id = $1 AND r.consumer_group_id = $2 AND r.partition_no = $3 AND r
     params: [topic, group, partition, ...columns(redeliveries)],
   }),
 
-  /** As above. */
+  /** Locks like putRedeliveries. */
   deleteRedeliveries: ({ topic, group }, partition, ids) => ({
     name: "deleteRedeliveries",
     text: `DELETE FROM message_redelivery WHERE ${PLACE} AND message_id = ANY ($4::bigint[])`,
     params: [topic, group, partition, numberArray(ids)],
   }),
 
-  /** As above: so nothing comes before the first one while it is looked for. */
+  /** Locks like putRedeliveries, so no message gets in front of the first one during the lookup. */
   releaseKeys: ({ topic, group }, partition, orderingKeys) => ({
     name: "releaseKeys",
     text: `UPDATE message_redelivery
@@ -82,7 +84,7 @@ WHERE (${firstOf("wanted.key")}) IS NOT NULL`,
     params: [topic, group, partition, textArray(orderingKeys)],
   }),
 
-  // One row of the index for each partition.
+  // One index row per partition.
   firstDue: (keys) => ({
     name: "firstDue",
     text: `SELECT p.topic_id AS topic, p.consumer_group_id AS groupid, p.partition_no AS partitionno, ${msBetween(NOW, "r.next_attempt_at")} AS dueinms

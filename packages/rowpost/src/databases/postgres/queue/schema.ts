@@ -1,6 +1,6 @@
 /**
- * The queue's own tables; those of a month are in topics.ts. The text of a released migration never
- * changes: its checksum stands in databases.
+ * The queue's own tables. The text of a released migration never changes: databases store its
+ * checksum.
  */
 import { queueLayout, queueMigrations } from "../../sql/queue/names.ts";
 import type { SchemaStatements } from "../../sql/statements.ts";
@@ -13,7 +13,7 @@ export function schema(): SchemaStatements {
 
 const TOPIC = 'topic_id varchar(31) COLLATE "C" NOT NULL';
 const GROUP = 'consumer_group_id varchar(64) COLLATE "C" NOT NULL';
-/** Rows that are written again and again: room in their page, and vacuumed early. */
+/** Rows updated often: leaves room in their page, and vacuums early. */
 const BUSY = "WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)";
 
 const TABLES = [

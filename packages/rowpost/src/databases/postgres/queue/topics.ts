@@ -1,4 +1,3 @@
-/** Topics and the tables of their months. */
 import { QUEUE_EPOCH_MS } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { TopicStatements } from "../../sql/queue/statements.ts";
@@ -13,7 +12,7 @@ FROM message_topic t JOIN message_topic_partition c ON c.topic_id = t.topic_id A
 export const topics: TopicStatements = {
   createMonth: (topic, month) => [...consumptionTable(topic, month), ...messageTable(topic, month)],
 
-  // In the schema where the session finds the queue's own tables.
+  // In the schema in which the session finds the queue's own tables.
   monthTables: (topic) => ({
     name: "monthTables",
     text: `SELECT c.relname AS name FROM pg_catalog.pg_class c
@@ -26,8 +25,7 @@ WHERE c.relkind IN ('r', 'p') AND starts_with(c.relname::text, $1)`,
 };
 
 /**
- * By partition first: a member reads one partition, and walks nothing of the others. The time is
- * read out of the id.
+ * Keyed by partition first, so a member walks only its partition. The time is computed from the id.
  */
 function messageTable(topic: string, month: number): readonly string[] {
   const table = infoTable(topic, month);
@@ -57,7 +55,7 @@ function messageTable(topic: string, month: number): readonly string[] {
   ];
 }
 
-/** One row for each attempt; in the order of the messages, so that it needs no other index. */
+/** One row per attempt, in message order, so it needs no other index. */
 function consumptionTable(topic: string, month: number): readonly string[] {
   const table = quoteName(recordTable(topic, month));
   return [

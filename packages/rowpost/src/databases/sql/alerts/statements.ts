@@ -1,25 +1,24 @@
-/** Alerts: who evaluates them, what was told, what is silenced, and which messages are late. */
+/** Alerts: their evaluator, sent notices, silences, and late messages. */
 import type { AlertLease, NewSilence } from "../../../admin/alerts.ts";
 import { after, type Cold, cold, hasTable, insertNew, iso, notById, now, orNothing } from "../cold.ts";
 import type { MessageTable } from "../cold-table.ts";
 
-/** Rows of late messages that are looked at: 40 ms, in memory, for a look every 15 s. */
+/** Late rows counted at most: 40 ms, in memory, every 15 s. */
 const LATE_ROWS = 10_000;
-/** Silences that are over are kept for so long. */
 const KEPT_SILENCE_MS = 30 * 86_400_000;
 
 /**
- * Inserts the table's row unless it exists: of two evaluators that start at once, the later one
- * finds the row of the other. If we die right after it, the row has no owner.
+ * Inserts the table's row unless it exists; the later of two evaluators finds it. If we die right
+ * after it, the row has no owner.
  */
 export function addAlerts({ companions, key }: MessageTable): Cold {
   return cold("addAlerts")`${insertNew} ${companions.alert} (table_name) VALUES (${key})${orNothing("table_name")}`;
 }
 
 /**
- * Affects the row when the lease is this owner's, or nobody's, and locks it: of two evaluators the
- * later one finds the lease taken. If we die right after it, another one has it after the lease. An
- * end that lies too far ahead is of a clock that was set back since.
+ * Locks the row and affects it if the lease is free or this owner's; the later of two evaluators
+ * finds it taken. If we die right after it, another takes over after the lease. An end too far
+ * ahead comes from a clock that was set back.
  */
 export function holdAlerts({ companions, key }: MessageTable, { leaseMs, owner }: AlertLease): Cold {
   return cold("holdAlerts")`UPDATE ${companions.alert} SET owner = ${owner}, lease_until = ${after(leaseMs)}
@@ -27,8 +26,8 @@ WHERE table_name = ${key} AND (owner = ${owner} OR owner IS NULL OR lease_until 
 }
 
 /**
- * Locks the row, and changes it only while it is this owner's: who was frozen past its lease writes
- * nothing. If we die right after it, what is to be told stands in the row for the next one.
+ * Locks the row and changes it only for the lease's owner, so an evaluator frozen past its lease
+ * writes nothing. If we die right after it, the next owner finds the pending notices.
  */
 export function saveAlerts(
   { companions, key }: MessageTable,
@@ -40,7 +39,7 @@ export function saveAlerts(
 WHERE table_name = ${key} AND owner = ${owner}`;
 }
 
-/** Locks the row; one that is not this owner's stays as it is. */
+/** Locks the row; leaves another owner's unchanged. */
 export function releaseAlerts({ companions, key }: MessageTable, owner: string): Cold {
   return cold(
     "releaseAlerts",
@@ -54,8 +53,8 @@ FROM ${companions.alert} AS a WHERE a.table_name = ${key}`;
 }
 
 /**
- * Aliases: name, count, late_ms. Sent rows whose next_retry_at came this long ago, by type. Reads a
- * bounded range of the index on the state and the time, and locks nothing.
+ * Aliases: name, count, late_ms. Sent rows whose next_retry_at passed this long ago, by type. Reads
+ * a bounded range of the index on state and time. No lock.
  */
 export function lateConfirmations({ clock, column, messages, state }: MessageTable, lateMs: number): Cold {
   return cold(
@@ -67,7 +66,7 @@ FROM (SELECT ${column("messageType")} AS name, ${column("nextRetryAt")} AS since
 GROUP BY late.name`;
 }
 
-/** Aliases as above. Rows in `sending` that were last changed this long ago, by topic. */
+/** Aliases as in lateConfirmations. Rows in `sending` last changed this long ago, by topic. */
 export function lateSending({ clock, column, messages, state }: MessageTable, lateMs: number): Cold {
   return cold("lateSending")`SELECT late.name AS name, COUNT(*) AS count, ${clock.msSince("MIN(late.since)")} AS late_ms
 FROM (SELECT ${column("topic")} AS name, ${column("gmtModified")} AS since FROM ${messages} AS m${notById}
@@ -75,7 +74,7 @@ FROM (SELECT ${column("topic")} AS name, ${column("gmtModified")} AS since FROM 
 WHERE late.since < ${clock.after(-lateMs)} GROUP BY late.name`;
 }
 
-/** Alias: found (0: the queue's own tables are not there). Reads the catalog, and locks nothing. */
+/** Alias: found (0: the queue's own tables are missing). Reads the catalog. No lock. */
 export function findQueue(): Cold {
   return cold("findQueue")`SELECT ${hasTable("message_topic")} AS found`;
 }
@@ -89,7 +88,7 @@ export function listSilences({ companions, key }: MessageTable, limit: number): 
 FROM ${companions.silence} AS s WHERE s.table_name = ${key} ORDER BY s.created_at DESC LIMIT ${limit}`;
 }
 
-/** Adds a row of its own, in the transaction of its audit. */
+/** Adds a row in the transaction of its audit. */
 export function addSilence(
   { companions, key }: MessageTable,
   silence: NewSilence & { readonly id: string; readonly author: string; readonly reason: string },
@@ -101,14 +100,14 @@ export function addSilence(
 VALUES (${id}, ${key}, ${rule}, ${subject}, ${author}, ${reason}, ${now}, ${after(forMs)})`;
 }
 
-/** Locks its one row, in the transaction of its audit; of two at once one ends it. */
+/** Locks its one row, in the transaction of its audit. Of two parallel calls one ends it. */
 export function endSilence({ companions, key }: MessageTable, id: string): Cold {
   return cold(
     "endSilence",
   )`UPDATE ${companions.silence} SET ends_at = ${now} WHERE id = ${id} AND table_name = ${key} AND ends_at > ${now}`;
 }
 
-/** Locks a few rows that nobody reads any more. */
+/** Locks a few rows that are no longer read. */
 export function forgetSilences({ companions, key }: MessageTable): Cold {
   return cold(
     "forgetSilences",

@@ -1,4 +1,3 @@
-/** Alerts on any SQL database. */
 import { randomUUID } from "node:crypto";
 import type { AlertStore, LateMessages, Silence, StoredAlerts } from "../../../admin/alerts.ts";
 import type { OperatorAction } from "../../../admin/message-admin.ts";
@@ -29,7 +28,7 @@ import {
 const MOST_SILENCES = 100;
 const LONGEST_SILENCE_MS = 7 * 86_400_000;
 
-/** Makes the store. Its session is opened at the first use. */
+/** Opens its session at the first use. */
 export function createAlertStore(parts: StoreParts, statementTimeoutMs?: number): AlertStore {
   const { table } = parts.statements;
   const slots = createToolSlots(parts, statementTimeoutMs);
@@ -46,7 +45,6 @@ export function createAlertStore(parts: StoreParts, statementTimeoutMs?: number)
     return row && storedAlerts(row);
   }
 
-  /** A change of silences, with its audit. */
   function changeSilence(
     what: string,
     { action, details, statement }: { action: OperatorAction; details: object; statement: Cold },

@@ -1,4 +1,4 @@
-/** What people did by hand is written down beside the change, and found again by the message. */
+/** Audit entries of changes by hand, written with the change and found by message. */
 
 import type { ChangeByHand, OperatorAction } from "../../../admin/message-admin.ts";
 import type { BeforeImage } from "../../../admin/operations.ts";
@@ -11,28 +11,24 @@ import type { TableLayout } from "../layout.ts";
 import { decodeState, type Row, text, textOrEmpty, textOrNull, wholeText } from "../rows.ts";
 import type { AuditEntry } from "./statements.ts";
 
-/**
- * Entries that are looked through for a message: each is of up to 1,000 messages between two ids,
- * of which it may be one.
- */
+/** Entries searched for a message. Each covers up to 1,000 messages between two ids. */
 const LOOKED_AT = 100;
-/** Of a reason, in the before-image of a change of up to 1,000 messages. */
+/** Length of a reason in the before-image of up to 1,000 messages. */
 const REASON_LENGTH = 200;
 
-/** What is written down of a change. */
 export function auditEntry(
   what: string,
   { author, reason, via }: OperatorAction,
   more: Pick<AuditEntry, "changed"> & Partial<AuditEntry>,
 ): AuditEntry {
   const { beforeImage, details, ...others } = more;
-  // Both are JSON, and hold what others have written.
+  // Both are JSON with foreign text.
   const ascii = (json: string | undefined): string | undefined => json && inAscii(json);
   const texts = { details: ascii(details), beforeImage: ascii(beforeImage) };
   return { action: what, author, reason, via, result: "done", ids: undefined, ...texts, ...others };
 }
 
-/** Rows as they are locked, before they are changed. */
+/** Rows under the lock, before the change. */
 export function beforeImages(layout: TableLayout, rows: readonly Row[], ids: readonly string[]): string {
   const changed = new Set(ids);
   const images: BeforeImage[] = rows
@@ -46,7 +42,6 @@ export function beforeImages(layout: TableLayout, rows: readonly Row[], ids: rea
   return JSON.stringify(images);
 }
 
-/** The changes of this message, the newest first. */
 export async function changesOf(
   { read, table }: { readonly table: MessageTable; readonly read: Read },
   id: string,
@@ -64,7 +59,6 @@ export async function changesOf(
     }));
 }
 
-/** The other one of an original and its copy. */
 function copyOf(row: Row): Pick<ChangeByHand, "copyId" | "copyOf"> {
   const action = text(row, "action");
   if (action !== "copy" && action !== "copied") return {};
@@ -72,7 +66,7 @@ function copyOf(row: Row): Pick<ChangeByHand, "copyId" | "copyOf"> {
   return action === "copy" ? { copyId } : { copyOf };
 }
 
-/** Throws `ConfigurationError` for a change of nobody, or without a reason. */
+/** Throws `ConfigurationError` for a missing author or reason. */
 export function checkAction(action: OperatorAction): void {
   if (action.author.trim() === "" || action.reason.trim() === "")
     throw new ConfigurationError("say who does it and why: author and reason are empty");

@@ -1,6 +1,6 @@
 /**
- * Changes by hand, each within the transaction of its caller: the rows are locked, compared with
- * what was seen, and changed where they still are so; who did it and why is written down with it.
+ * Changes by hand in the caller's transaction: locks the rows, changes those that are as they were
+ * seen, and records author and reason.
  */
 
 import type { ChangeConflict, OperatorAction, SeenMessage } from "../../../admin/message-admin.ts";
@@ -13,19 +13,17 @@ import { decodeState, type Row, text, wholeText } from "../rows.ts";
 import { auditEntry, beforeImages } from "./changes-by-hand.ts";
 import { lockRows, recordChange } from "./statements.ts";
 
-/** What is done to rows that are locked. */
 export interface HandChange {
-  /** As the audit has it. */
+  /** Name in the audit. */
   readonly name: string;
   readonly allowed: readonly MessageState[];
   readonly write: (tx: Executor, ids: readonly string[], action: OperatorAction) => Promise<number>;
 }
 
-/** What became of the rows. With those in none of the three there was nothing to do. */
+/** Outcome per row. Rows counted in none of the three needed no change. */
 export interface HandChanged {
   readonly changed: number;
   readonly conflicts: readonly ChangeConflict[];
-  /** Rows that are not there any more. */
   readonly gone: number;
 }
 
@@ -35,7 +33,7 @@ export interface HandChanges {
   resume(): HandChange;
   confirm(): HandChange;
   remove(mode: "archive" | "delete", withFailed: boolean): HandChange;
-  /** `details`: JSON, for the audit; a function is asked after the change. */
+  /** `details`: JSON for the audit; a function is called after the change. */
   apply(
     tx: Executor,
     change: HandChange,
@@ -47,7 +45,6 @@ export interface HandChanges {
   ): Promise<HandChanged>;
 }
 
-/** Makes them for one message table. */
 export function createHandChanges({ layout, statements }: Pick<StoreParts, "layout" | "statements">): HandChanges {
   const { admin, table } = statements;
   type Made = (ids: readonly string[], action: OperatorAction) => Statement;
@@ -72,7 +69,7 @@ export function createHandChanges({ layout, statements }: Pick<StoreParts, "layo
         ...(now ? (["pending"] as const) : []),
       ],
       async write(tx, ids, action) {
-        // First those that wait already: the others become pending by the second statement.
+        // Waiting rows first, because the second statement makes the others pending.
         const brought = now ? (await tx.run(admin.bringForward({ ids, action }))).affected : 0;
         return brought + (await tx.run(admin.operatorRetry({ ids, action }))).affected;
       },
@@ -130,7 +127,7 @@ export function createHandChanges({ layout, statements }: Pick<StoreParts, "layo
   };
 }
 
-/** Locked rows that may be changed, and the others as they are. */
+/** Splits locked rows into changeable ones and the rest. */
 function sort(
   locked: readonly ChangeConflict[],
   seen: readonly SeenMessage[],

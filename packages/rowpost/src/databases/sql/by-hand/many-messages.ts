@@ -1,7 +1,6 @@
 /**
- * Changes by hand of what a filter means: one batch, or all of it in batches, each in a transaction
- * with its entry in the audit. Nothing but the audit remembers a change under way: if we die, the
- * batches that were committed are changed, and the same filter no longer matches them.
+ * Changes by hand of all messages that match a filter, in batches, each a transaction with an audit
+ * entry. If we die, the committed batches are changed, and the filter no longer matches them.
  */
 import { randomUUID } from "node:crypto";
 import type {
@@ -29,11 +28,11 @@ import { auditEntry, checkAction } from "./changes-by-hand.ts";
 import type { HandChange, HandChanges } from "./hand-changes.ts";
 import { recordChange } from "./statements.ts";
 
-/** Rows of one page and of one change at most. */
+/** Most rows of a page or a change. */
 export const MOST_ROWS = 1_000;
-/** Messages of one transaction of many: a relay waits no longer than for a batch of its own. */
+/** Messages per transaction: a relay waits no longer than for its own batches. */
 const BATCH = 500;
-/** How long one call of a change looks for messages; the next one goes on where it ended. */
+/** Search time per call; the next call continues where this one ended. */
 const CHANGE_SEARCH_MS = 2_000;
 const PREVIEWED = 10_000;
 const PREVIEW_SEARCH_MS = 4_000;
@@ -52,24 +51,22 @@ type Meant = Omit<ChangeTarget, "action"> & {
   readonly timeLimitMs?: number;
 };
 
-/** `meant`: rows that were found; `gone`: those of them that were not there any more. */
+/** `meant`: rows found; `gone`: those that no longer existed. */
 type BatchReport = ChangeReport & { readonly meant: number; readonly gone: number };
 
 export interface ManyMessageChanges extends Pick<MessageAdmin, "preview" | "changeMany"> {
-  /** Finds what is meant, and changes it in one transaction. */
+  /** Finds the messages and changes them in one transaction. */
   change(made: HandChange, request: ChangeTarget & Pick<Meant, "upToId">, details?: string): Promise<BatchReport>;
-  /** Of a removal: are failed messages meant? */
   namesFailed(request: Pick<ChangeTarget, "filter" | "seen">): boolean;
 }
 
-/** Makes them for one message table. */
 export function createManyMessages(parts: ManyMessageParts): ManyMessageChanges {
   const { changes, inTransaction, read, search } = parts;
   const { table } = parts.statements;
 
   /**
-   * Rows that a change means, the lowest ids first: named ones whatever their state is (so that a
-   * conflict can be reported), else those in an allowed state.
+   * Rows to change, lowest ids first: named rows in any state, to report conflicts, else rows in an
+   * allowed state.
    */
   async function targets(request: Meant, allowed: readonly MessageState[]): Promise<Targets> {
     const { afterId, filter, seen, timeLimitMs = CHANGE_SEARCH_MS, upToId } = request;
@@ -103,14 +100,13 @@ export function createManyMessages(parts: ManyMessageParts): ManyMessageChanges 
     return { ...report, nextAfterId, meant: rows.length };
   }
 
-  /** In each batch what is left of the time. */
   function madeAt(request: ManyRequest, beganMs: number): HandChange {
     const { untilMs } = request;
     if (untilMs === undefined) return changeOf(request);
     return changeOf({ ...request, untilMs: Math.max(1, Math.round(untilMs - (performance.now() - beganMs))) });
   }
 
-  /** Throws `ConfigurationError` where no message can be meant. */
+  /** Throws `ConfigurationError` if no message can match. */
   function changeOf(request: ManyMessages & Pick<ManyRequest, "untilMs" | "upToId">): HandChange {
     const { filter, kind, now = false, seen, untilMs } = request;
     const made = ((): HandChange => {
@@ -191,7 +187,7 @@ export function createManyMessages(parts: ManyMessageParts): ManyMessageChanges 
         await record(state, countsOf(progress));
         return { ...progress, state };
       } catch (error) {
-        // What has failed counts more than an entry that cannot be written either.
+        // The original failure matters more than an audit entry that fails too.
         await record("failed", { ...countsOf(progress), error: describeError(error) }).catch(() => undefined);
         throw error;
       }
@@ -199,7 +195,6 @@ export function createManyMessages(parts: ManyMessageParts): ManyMessageChanges 
   };
 }
 
-/** Rows that a change means, as they were seen. */
 interface Targets {
   readonly rows: readonly SeenMessage[];
   readonly nextAfterId: string | undefined;
@@ -238,7 +233,7 @@ function checkMeant({ afterId, filter, upToId }: Pick<Meant, "afterId" | "filter
 function after({ changed, conflicts, left, vanished }: ManyProgress, report: BatchReport): ManyProgress {
   return {
     changed: changed + report.changed,
-    // Conflicts, and those for which there was nothing to do.
+    // Conflicts, and rows that needed no change.
     left: left + report.meant - report.changed - report.gone,
     vanished: vanished + report.gone,
     conflicts: [...conflicts, ...report.conflicts.slice(0, MOST_CONFLICTS - conflicts.length)],

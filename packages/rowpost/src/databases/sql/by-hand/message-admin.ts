@@ -1,7 +1,3 @@
-/**
- * What operators do, on any SQL database: look, and change by hand within the legal transitions.
- */
-
 import type {
   ChangeReport,
   ChangeTarget,
@@ -32,14 +28,14 @@ import { clampLimit, createManyMessages, MOST_ROWS } from "./many-messages.ts";
 import { createMessageCopy } from "./message-copy.ts";
 import { deleteSuspension, listSuspendedBy, lockSuspension, recordChange } from "./statements.ts";
 
-/** How long a list looks for messages that no index leads to. */
+/** Search time of a list without a usable index. */
 const LIST_SEARCH_MS = 5_000;
 
 export interface AdminParts extends StoreParts {
   readonly writer: MessageWriter;
 }
 
-/** Makes the operator's view of one message table. Sessions are opened at the first use. */
+/** Opens its sessions at the first use. */
 export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: number): MessageAdmin {
   const { statements } = parts;
   const slots = createToolSlots(parts, statementTimeoutMs);
@@ -54,7 +50,7 @@ export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: numbe
   const many = createManyMessages({ statements, read, changes, search, inTransaction });
   const copyMessage = createMessageCopy({ statements, changes, writer: parts.writer, inTransaction });
 
-  /** A change of a rule, and what it said before. */
+  /** A change of a rule, with its former text. */
   async function changeRule(what: string, action: OperatorAction, rule: RuleName, statement: Statement): Promise<void> {
     checkAction(action);
     const { scope, value } = rule;
@@ -68,7 +64,6 @@ export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: numbe
     });
   }
 
-  /** One batch. */
   async function change(made: HandChange, request: ChangeTarget): Promise<ChangeReport> {
     const { changed, conflicts, nextAfterId } = await many.change(made, request);
     return { changed, conflicts, nextAfterId };
@@ -120,7 +115,7 @@ export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: numbe
     async resetBackoff({ action, topic }) {
       checkAction(action);
       const details = JSON.stringify({ topic });
-      // Each batch with its entry: if we die between two, what was brought forward is written down.
+      // Each batch with its audit entry: if we die between two, the committed ones are recorded.
       return await resetBackoff((batch) =>
         inTransaction(async (tx) => {
           const step = { topic, ...batch, ...pickAll(batch.limit) };
@@ -150,8 +145,7 @@ export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: numbe
         const target = { filter: {}, seen, action, limit: MOST_ROWS };
         const { changed } = await change(changes.resume(), target);
         resumed += changed;
-        // A row that somebody else has changed meanwhile is not suspended by this rule any more and
-        // does not come back; none changed: done.
+        // None changed: done. A row changed by others is no longer suspended by this rule.
         if (changed === 0) return resumed;
       }
     },
@@ -178,7 +172,8 @@ function ruleBefore({ author, endsInMs, reason }: SuspensionRule): Readonly<Reco
 type RuleName = Pick<SuspensionRule, "scope" | "value">;
 
 /**
- * The rule's beginning of fail_reason must fit, or its rows are not found again when it is lifted.
+ * The rule's beginning of fail_reason must fit the column, or its rows are not found when it is
+ * lifted.
  */
 function checkRule(rule: SuspensionRule): SuspensionRule {
   if (rule.scope !== "relay" && rule.value === "")
@@ -188,7 +183,7 @@ function checkRule(rule: SuspensionRule): SuspensionRule {
   return rule;
 }
 
-/** In JavaScript nobody else does: what is no `keep` and no `suspend` would be taken away. */
+/** For JavaScript callers: any value other than `keep` or `suspend` would remove the original. */
 function checkCopy({ change, original }: CopyRequest): void {
   if (!["keep", "suspend", "archive"].includes(original))
     throw new ConfigurationError(`original is ${String(original)}; it must be "keep", "suspend" or "archive"`);

@@ -1,6 +1,6 @@
 /**
- * A message that is sent anew with something changed: the copy and what becomes of the original are
- * one transaction, with an entry in the audit for each of them, so that each is found by the other.
+ * Sends a message anew with changes. One transaction writes the copy, changes the original, and
+ * adds an audit entry for each that refers to the other.
  */
 
 import type { CopyChange, CopyReport, CopyRequest, StoredMessage } from "../../../admin/message-admin.ts";
@@ -22,7 +22,7 @@ import { auditEntry } from "./changes-by-hand.ts";
 import type { HandChange, HandChanges } from "./hand-changes.ts";
 import { recordChange } from "./statements.ts";
 
-/** Header of a copy that says of which message it is one: the id in the table. */
+/** Header of a copy with the id of its original. */
 const COPY_OF_HEADER = "rowpost-copy-of";
 
 export interface CopyParts extends Pick<StoreParts, "statements"> {
@@ -33,12 +33,11 @@ export interface CopyParts extends Pick<StoreParts, "statements"> {
 
 export type CopyMessage = (request: CopyRequest) => Promise<CopyReport>;
 
-/** Makes it for one message table. */
 export function createMessageCopy(parts: CopyParts): CopyMessage {
   return (request) => parts.inTransaction((tx) => copyWithin(parts, tx, request));
 }
 
-/** The original is locked until both are written: nobody sends or changes it meanwhile. */
+/** Locks the original until both are written, so it is neither sent nor changed meanwhile. */
 async function copyWithin(parts: CopyParts, tx: Executor, request: CopyRequest): Promise<CopyReport> {
   const { changes, statements } = parts;
   const { action, original, seen } = request;
@@ -55,7 +54,7 @@ async function copyWithin(parts: CopyParts, tx: Executor, request: CopyRequest):
     allowed: aside.allowed,
     async write(_, ids, by) {
       const [stored] = await search.messages([seen], false);
-      // The state may allow it and the delay forbid it: then there is no copy either.
+      // The delay may forbid what the state allows; then there is no copy either.
       if (stored === undefined || (await aside.write(tx, ids, by)) === 0) return 0;
       copyId = await insertCopy(parts, { tx, search, request, stored });
       return 1;
@@ -72,10 +71,10 @@ async function copyWithin(parts: CopyParts, tx: Executor, request: CopyRequest):
   return { copyId, conflicts };
 }
 
-/** What is kept is not written: any state will do. */
+/** A kept original is not written, so any state will do. */
 const KEPT: Pick<HandChange, "allowed" | "write"> = { allowed: MESSAGE_STATES, write: async (_, ids) => ids.length };
 
-/** The newest of this id: after a TRUNCATE of the message table there may be several. */
+/** The newest row with this id: after a TRUNCATE of the message table there may be several. */
 async function archivedOne(search: MessageSearch, id: string): Promise<StoredMessage | undefined> {
   const request = { filter: { ids: [id] }, limit: 1, newestFirst: true, archived: true, timeLimitMs: 1_000 };
   const { found } = await search.search(request);
@@ -95,7 +94,7 @@ async function insertCopy(parts: CopyParts, { request, search, stored, tx }: Cop
   const copy = encodeCopy(parts.statements.table.layout, stored, change, action.author);
   await parts.writer.insert(tx, [copy], { duplicates: "throw" });
   const { key, type } = copy;
-  // A collation that folds case may bring others of nearly this key.
+  // A case-folding collation may return similar keys too.
   const wanted = { filter: { type, key }, limit: 100, newestFirst: true, archived: false, timeLimitMs: 1_000 };
   const messages = await search.summaries((await search.search(wanted)).found, false);
   const id = messages.find((each) => each.key === key && each.type === type)?.id;
@@ -108,8 +107,8 @@ async function insertCopy(parts: CopyParts, { request, search, stored, tx }: Cop
 }
 
 /**
- * The copy as its row holds it. What is not changed is taken over as it is stored, whoever wrote
- * it; only the body and headers have to be such that they can be sent.
+ * The copy as stored. Unchanged fields are copied as they are; only body and headers must be
+ * sendable.
  */
 function encodeCopy(
   { bodyType, columns, limits, name: layoutName }: TableLayout,
@@ -122,7 +121,7 @@ function encodeCopy(
   if (key === stored.key) throw invalid(name, `key is that of the original; consumers would take it for the same`);
   const body = change.body ?? stored.body;
   const contentType = stored.contentType ?? null;
-  // Bytes have no column for it: their first ones tell.
+  // Bytes have no such column; their first bytes show the type.
   const hasContentType = columns.contentType !== undefined || bodyType === "binary";
   const fault = textFault(body);
   if (fault !== undefined) throw invalid(name, `the body ${fault}`);

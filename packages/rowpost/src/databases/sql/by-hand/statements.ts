@@ -1,4 +1,6 @@
-/** What stands once of changes by hand. What writes messages is each dialect's own: admin.ts. */
+/**
+ * Shared statements of changes by hand. Those that write messages are in each dialect's admin.ts.
+ */
 
 import type { AuditResult } from "../../../admin/operations.ts";
 import { ruleReason } from "../../../message/suspension-reason.ts";
@@ -7,26 +9,23 @@ import { by, bytesOf, type Cold, cold, forUpdate, now, part, plain, type Sql, te
 import type { MessageTable } from "../cold-table.ts";
 import { clip } from "../rows.ts";
 
-/** What is written down of a change by hand. */
 export interface AuditEntry {
-  /** What: `retry`, `suspend`, … */
   readonly action: string;
   readonly author: string;
   readonly reason: string;
-  /** Messages that were changed. */
   readonly changed: number;
-  /** Which ones, in the order of ids; undefined: not known one by one. */
+  /** Changed messages in id order; undefined: not known one by one. */
   readonly ids: readonly string[] | undefined;
   /** JSON. */
   readonly details: string | undefined;
-  /** How it came in: see `OperatorAction`. */
+  /** Origin of the change: see `OperatorAction`. */
   readonly via: string | undefined;
   readonly result: AuditResult;
-  /** JSON: the messages as they were before. */
+  /** JSON: the messages before the change. */
   readonly beforeImage: string | undefined;
 }
 
-/** Adds a row of its own to the audit; commits, or does not, with the change that it tells of. */
+/** Adds an audit row, which commits or rolls back with its change. */
 export function recordChange({ companions, key }: MessageTable, entry: AuditEntry): Cold {
   const { action, author, beforeImage = null, changed, details = null, ids, reason, result, via = null } = entry;
   const listed = ids === undefined ? null : `[${ids.join(",")}]`;
@@ -41,10 +40,9 @@ function version({ has, name }: MessageTable): Sql {
 }
 
 /**
- * Aliases: id state lock_version fail_reason. Locks the rows of these ids until the change that
- * follows in the same transaction; in id order, like everything else that locks several messages.
- * By the primary key: in a table of a few rows, or with old statistics, MySQL walks the whole table
- * instead, and then locks and waits for rows that are not meant.
+ * Aliases: id state lock_version fail_reason. Locks these rows in id order, like every statement,
+ * until the change in the same transaction. By the primary key: with few rows or stale statistics
+ * MySQL walks the whole table and waits for other rows.
  */
 export function lockRows(table: MessageTable, ids: readonly string[]): Cold {
   const { column, messages, name, words } = table;
@@ -57,8 +55,8 @@ FROM ${messages} AS m${by("PRIMARY")} WHERE ${plain(words.idIn(name("id"), ids))
 type RuleName = Pick<SuspensionRule, "scope" | "value">;
 
 /**
- * Aliases: scope value reason author ends_in_ms (NULL: until it is lifted). Locks the rule, if
- * there is one: of two that change it at once, the later one sees what the first one wrote.
+ * Aliases: scope value reason author ends_in_ms (NULL: until lifted). Locks the rule; the later of
+ * two parallel changes sees the first one's.
  */
 export function lockSuspension({ companions, key, words }: MessageTable, { scope, value }: RuleName): Cold {
   return cold(
@@ -67,14 +65,14 @@ export function lockSuspension({ companions, key, words }: MessageTable, { scope
 FROM ${companions.suspension} AS r WHERE r.table_name = ${key} AND r.scope = ${scope} AND r.value = ${value}${forUpdate}`;
 }
 
-/** Locks its one rule; the messages under it are resumed by the statements after it. */
+/** Locks its one rule; later statements resume its messages. */
 export function deleteSuspension({ companions, key }: MessageTable, { scope, value }: RuleName): Cold {
   return cold(
     "deleteSuspension",
   )`DELETE FROM ${companions.suspension} WHERE table_name = ${key} AND scope = ${scope} AND value = ${value}`;
 }
 
-/** Aliases: id lock_version. Rows suspended by this rule, told by the beginning of fail_reason. */
+/** Aliases: id lock_version. Rows suspended by this rule, found by the beginning of fail_reason. */
 export function listSuspendedBy(table: MessageTable, { limit, ...rule }: RuleName & { readonly limit: number }): Cold {
   const { column, layout, messages, name, state, words } = table;
   const reason = clip(ruleReason(rule), layout.failReasonLength);

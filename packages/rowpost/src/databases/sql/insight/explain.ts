@@ -1,6 +1,4 @@
-/**
- * What the explanation of a message looks at, read from the tables. Each statement reads few rows.
- */
+/** Reads the facts for the explanation of a message. Each statement reads few rows. */
 import type { Explanation, MessageSummary } from "../../../admin/message-admin.ts";
 import { changesOf } from "../by-hand/changes-by-hand.ts";
 import { integer, keyQueueRow, relayStatus, suspensionRule, text } from "../rows.ts";
@@ -15,7 +13,6 @@ export interface MessageExplainParts extends Omit<MessageStatusParts, "statement
   readonly search: Pick<MessageSearch, "summaries">;
 }
 
-/** Why the message is not sent. */
 export async function explainMessage(parts: MessageExplainParts, message: MessageSummary): Promise<Explanation> {
   const { read, search, statements } = parts;
   const { leases, relay, table } = statements;

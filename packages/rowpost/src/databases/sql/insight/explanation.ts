@@ -1,14 +1,10 @@
-/**
- * Why a message is not sent: the rules of the relay in the order in which they hold a message back,
- * and the first one that does. For the command line, and whatever else shows messages to people.
- */
+/** Why a message is not sent: the first of the relay's rules that holds it back. */
 
 import type { ChangeByHand, Explanation, MessageSummary } from "../../../admin/message-admin.ts";
 import { ruleOfReason } from "../../../message/suspension-reason.ts";
 import type { KeyQueueRow, RelayStatus, ShardLease, SuspensionRule } from "../../../relay/store.ts";
 import { takesTopic } from "../../../runtime/topic-patterns.ts";
 
-/** What the rules look at. */
 export interface ExplainedFacts {
   readonly message: MessageSummary;
   /** The database's clock, ISO 8601 UTC. */
@@ -17,27 +13,25 @@ export interface ExplainedFacts {
   readonly dueInMs: number | null;
   readonly deliverInMs: number | null;
   readonly shard: number;
-  /** Unfinished messages of its ordering key up to it, the lowest ids first. */
+  /** Unfinished messages of its ordering key up to it, lowest ids first. */
   readonly keyQueue: readonly KeyQueueRow[];
-  /** The message in front of it. */
   readonly front: MessageSummary | undefined;
   readonly leases: readonly ShardLease[];
   readonly relays: readonly RelayStatus[];
   readonly suspensions: readonly SuspensionRule[];
-  /** What people did to it, the newest first. */
+  /** Changes by hand, newest first. */
   readonly changes: readonly ChangeByHand[];
 }
 
-/** The id of the message that goes before this one; undefined: none does. */
+/** Id of the message that goes before this one, if any. */
 export function frontId({ behindId, id }: MessageSummary, keyQueue: readonly KeyQueueRow[]): string | undefined {
   if (behindId !== undefined) return behindId;
-  // A resend stands outside its key's order (rule: key-order).
+  // A resend is outside its key's order (rule: key-order).
   const own = keyQueue.find((row) => row.id === id);
   if (own?.resend === true) return undefined;
   return keyQueue.find((row) => row.id !== id && !row.resend)?.id;
 }
 
-/** Names the first rule that holds the message. */
 export function explain(facts: ExplainedFacts): Explanation {
   const { message } = facts;
   if (message.archived) return { heldBy: "archived", text: "it is finished, and stands in the archive" };
@@ -105,12 +99,11 @@ function suspended({ changes, message, suspensions }: ExplainedFacts): Explanati
   return { heldBy: "suspended", text: `suspended by ${who}, ${end}`, until };
 }
 
-/** Its own time has not come. */
 function ownTime({ deliverInMs, dueInMs, message }: ExplainedFacts): Explanation | undefined {
   const { behindId, deliverAt, failReason, nextRetryAt, retryCount } = message;
   if (behindId !== undefined || nextRetryAt === null || dueInMs === null || dueInMs <= 0) return undefined;
   const error = ruleOfReason(failReason) === undefined ? failReason : null;
-  // Without deliver_at the time of a message that was never tried is its delay.
+  // Without deliver_at, the time of a message never tried is its delay.
   const isDelay = deliverAt === undefined ? retryCount === 0 && error === null : (deliverInMs ?? 0) > 0;
   const until = isDelay ? (deliverAt ?? nextRetryAt) : nextRetryAt;
   if (isDelay) return { heldBy: "delay", text: `delayed until ${until}`, until };
@@ -150,7 +143,6 @@ function scopeText({ scope, value }: { readonly scope: string; readonly value: s
   return scope === "relay" ? "everything" : `${scope.replace("_", " ")} ${JSON.stringify(value)}`;
 }
 
-/** Nobody relays its shard. */
 function ownerOf(facts: ExplainedFacts): Explanation | undefined {
   const { message, now, relays, shard } = facts;
   const alive = relays.filter((relay) => relay.alive);
@@ -179,7 +171,7 @@ function ownerOf(facts: ExplainedFacts): Explanation | undefined {
   return { heldBy: "silent owner", text };
 }
 
-/** The relay that has its shard cannot send it now, as it says itself. */
+/** The relay that owns its shard reports that it cannot send it now. */
 function brokerOf(facts: ExplainedFacts): Explanation | undefined {
   const { message, now } = facts;
   const relay = labelOf(facts);
@@ -211,7 +203,7 @@ function takes({ report }: RelayStatus, { topic }: MessageSummary): boolean {
   return report === undefined || takesTopic(report, topic);
 }
 
-/** Who has the shard of this number and takes the topic: one that runs, if there is one. */
+/** Owner of this shard that takes the topic, preferably a running one. */
 function ownerId({ leases, message, relays, shard }: ExplainedFacts): string | undefined {
   const owners = leases.flatMap((lease) => (lease.shard === shard && lease.owner !== undefined ? [lease.owner] : []));
   const takers = relays.filter((relay) => takes(relay, message) && owners.includes(relay.owner));

@@ -1,10 +1,9 @@
-/** Messages that a filter means. Nothing here locks. */
+/** Messages that match a filter. No statement here locks. */
 import { type Cold, cold, decimal, joined, part, plain, type Sql } from "../cold.ts";
 import type { MessageTable } from "../cold-table.ts";
 import type { LayoutColumns } from "../layout.ts";
 import type { FindRequest, IdRange, KeyCount } from "./requests.ts";
 
-/** Conditions on the id, which stands in the text. */
 export function idConditions({ name }: MessageTable, { highId, lowId }: IdRange): Sql[] {
   return [
     ...(lowId === undefined ? [] : [plain(`${name("id")} >= ${decimal(lowId)}`)]),
@@ -12,7 +11,7 @@ export function idConditions({ name }: MessageTable, { highId, lowId }: IdRange)
   ];
 }
 
-/** ` WHERE … AND …`, or nothing. */
+/** ` WHERE … AND …` or "". */
 export function whereOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? plain("") : part`\nWHERE ${joined(conditions, " AND ")}`;
 }
@@ -22,8 +21,8 @@ function beginsWith({ layout, name, words }: MessageTable, prefix: string): Sql 
 }
 
 /**
- * Aliases: id lock_version, of the archive also archived_at as text. In the order of ids, and rows
- * of one id in that of archived_at.
+ * Aliases: id lock_version, for the archive also archived_at as text. In id order; rows with the
+ * same id by archived_at.
  */
 export function find(table: MessageTable, request: FindRequest): Cold {
   const { createdAfter, createdBefore, failReasonContains, ids, key, keyPrefix, orderingKey, topic, types } =
@@ -48,7 +47,7 @@ export function find(table: MessageTable, request: FindRequest): Cold {
 }
 
 /**
- * Alias: count, of messages of these types whose key begins so; at most `limit` of each type. The
+ * Alias: count, of messages of these types with this key prefix, at most `limit` per type. The
  * order makes it a walk of the index on type and key, which ends at the limit.
  */
 export function countKeys(table: MessageTable, { archived, keyPrefix, limit, types }: KeyCount): Cold {

@@ -1,13 +1,11 @@
 /**
- * From an instant to an id: rows get their ids in the order in which they are written, so the first
- * row of an instant is found by looking at a few, and nothing is read of the others.
+ * Finds the id for an instant by reading a few rows, because ids follow the order of writing.
  *
- * That order is not exact: hosts write the time themselves, and their clocks differ. So both ends
- * of a range are widened, and the statement compares the time itself as well. A table that is not
- * in this order (restored, or numbered by hand) is noticed by the first look, at 64 rows all over
- * it, and is then not narrowed at all. So is an archive in which ids began again, as after a
- * TRUNCATE of the message table: the first look has two rows at each place, and those archived
- * last.
+ * Hosts with different clocks write the time, so both ends of a range are widened, and the
+ * statement compares the time too. A first look at 64 rows detects a table in another order
+ * (restored, or numbered by hand), whose range is then not narrowed. It also reads two rows per
+ * place and the last archived ones, to detect an archive in which ids restarted after a TRUNCATE of
+ * the message table.
  */
 import type { MessageFilter } from "../../../admin/message-admin.ts";
 import type { MessageTable } from "../cold-table.ts";
@@ -15,12 +13,12 @@ import { type Row, text, textOrNull } from "../rows.ts";
 import type { IdRange, Read } from "./requests.ts";
 import { createdFrom, createdOfLastArchived, idBounds } from "./statements.ts";
 
-/** Rows of the first look, which has to notice a table that is not in the order of time. */
+/** Rows of the first look, which must detect a table that is not in time order. */
 const FIRST_PROBES = 64;
-/** Rows of each look after it: four of them narrow 2,000,000 rows down to a handful. */
+/** Rows of each later look: four looks narrow 2,000,000 rows to a handful. */
 const PROBES = 16;
 const CLOCKS_DIFFER_MS = 5 * 60_000;
-/** In local time an hour comes twice a year. */
+/** In local time one hour a year occurs twice. */
 const REPEATED_HOUR_MS = 3_600_000;
 
 interface Probe {
@@ -28,13 +26,13 @@ interface Probe {
   readonly createdMs: number;
 }
 
-/** The ids that may have been created in a window of time; undefined: there are none. */
+/** Ids that may have been created in a time window; undefined: none. */
 export type IdsByTime = (filter: MessageFilter, archived: boolean) => Promise<IdRange | undefined>;
 
 export function createIdsByTime({ read, table }: { readonly table: MessageTable; readonly read: Read }): IdsByTime {
   const toleranceMs = CLOCKS_DIFFER_MS + (table.layout.clock === "utc" ? 0 : REPEATED_HOUR_MS);
 
-  /** The rows at evenly spaced ids between these two, which are included. */
+  /** Rows at evenly spaced ids between these two, inclusive. */
   async function look(low: bigint, high: bigint, archived: boolean, probes: number): Promise<Probe[]> {
     const count = BigInt(probes - 1);
     const ids = Array.from({ length: probes }, (_, index) => low + ((high - low) * BigInt(index)) / count);
@@ -42,14 +40,13 @@ export function createIdsByTime({ read, table }: { readonly table: MessageTable;
     return inOrder(rows);
   }
 
-  /** All over the table. */
   async function lookAtAll(low: bigint, high: bigint, archived: boolean): Promise<Probe[]> {
     const probes = await look(low, high, archived, FIRST_PROBES);
     if (!archived) return probes;
     return [...probes, ...inOrder(await read(createdOfLastArchived(table, FIRST_PROBES)))].sort(byId);
   }
 
-  /** The last row seen before an instant, and the first at it or after it. */
+  /** The last row seen before an instant, and the first at or after it. */
   async function around(
     instantMs: number,
     first: readonly Probe[],
@@ -96,7 +93,7 @@ function inOrder(rows: readonly Row[]): Probe[] {
     .sort(byId);
 }
 
-/** Rows of one id the latest first, so that two of different times are not in order. */
+/** For equal ids the latest first, so that two with different times are out of order. */
 function byId(left: Probe, right: Probe): number {
   if (left.id !== right.id) return left.id < right.id ? -1 : 1;
   return right.createdMs - left.createdMs;

@@ -1,11 +1,11 @@
-/** What is left to be sent, by what it waits for. */
+/** Unsent messages, by what they wait for. */
 import type { LeftMessages } from "../../../relay/store.ts";
 import type { MessageTable } from "../cold-table.ts";
 import { decodeState, integer, type Row, text } from "../rows.ts";
 import { COUNTED_ROWS, type Read } from "./requests.ts";
 import { countStates, countWaiting } from "./statements.ts";
 
-/** Two statements, each of a bounded number of rows. */
+/** Two statements over a bounded number of rows each. */
 export async function leftMessages({
   read,
   table,

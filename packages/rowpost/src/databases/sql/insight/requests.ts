@@ -1,43 +1,37 @@
-/** What is asked of the statements that look at messages. */
 import type { MessageFilter } from "../../../admin/message-admin.ts";
 import type { Statement } from "../../../transactions/executor.ts";
 import type { Cold } from "../cold.ts";
 import type { Row } from "../rows.ts";
 
-/**
- * Gauges and bounded counts look at so many rows of a state: with more, a count means "at least".
- */
+/** Rows of a state that gauges and bounded counts read: beyond it, a count means "at least". */
 export const COUNTED_ROWS = 10_000;
 
-/** Runs a statement, and returns its rows. */
 export type Read = (statement: Cold | Statement) => Promise<readonly Row[]>;
 
-/** Message ids from `lowId` to `highId`, both included; undefined = no bound on that side. */
+/** Message ids from `lowId` to `highId`, inclusive; undefined = unbounded. */
 export interface IdRange {
   readonly lowId?: string | undefined;
   readonly highId?: string | undefined;
 }
 
-/** A filter whose key has been given its types. */
+/** A filter whose key has its types. */
 export interface MessageMatch extends Omit<MessageFilter, "type"> {
   readonly types?: readonly string[] | undefined;
 }
 
-/** Ids of messages that match. */
 export interface FindRequest extends IdRange {
   readonly match: MessageMatch;
   readonly archived: boolean;
   readonly newestFirst: boolean;
   readonly limit: number;
   /**
-   * `ids`: along the primary key, for a range that the caller has bounded. `states`: by the index
-   * on the state, for states with few rows. `names`: by ids or keys that the match names. `keys`:
-   * by the index on the ordering key of unfinished rows, in the order of ids.
+   * `ids`: along the primary key, for a bounded range. `states`: by the state index, for states
+   * with few rows. `names`: by the match's ids or keys. `keys`: by the index on ordering keys of
+   * unfinished rows, in id order.
    */
   readonly along: "ids" | "states" | "names" | "keys";
 }
 
-/** How many keys begin like this? */
 export interface KeyCount {
   readonly types: readonly string[];
   readonly keyPrefix: string;

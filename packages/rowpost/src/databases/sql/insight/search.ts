@@ -1,7 +1,7 @@
 /**
- * Looking for messages without reading the whole table. A filter goes along an index where one
- * leads to it; else along the primary key, in steps, until the page is full or the time is over.
- * First the ids are found, then the rows of these ids are read: so a search carries no bodies.
+ * Searches messages without reading the whole table: by an index where one fits, else along the
+ * primary key in steps until the page is full or the time is over. Finds ids first and then reads
+ * their rows, so it carries no bodies.
  */
 
 import type { MessageFilter, MessageSummary, SeenMessage, StoredMessage } from "../../../admin/message-admin.ts";
@@ -15,38 +15,38 @@ import { COUNTED_ROWS, type FindRequest, type IdRange, type MessageMatch, type R
 import { chunkEnd, countStates, nextType, readMessages } from "./statements.ts";
 
 /**
- * Rows of a step along the primary key: the first is small, because most pages are full soon. A
- * step of 20,000 takes 8 to 41 ms (MariaDB 10.11 and PostgreSQL 15, 2,000,000 rows of 700 bytes).
+ * Rows of a step along the primary key; the first is small, because most pages fill soon. 20,000
+ * take 8 to 41 ms (MariaDB 10.11 and PostgreSQL 15, 2,000,000 rows of 700 bytes).
  */
 const FIRST_STEP = 2_000;
 const LONGEST_STEP = 20_000;
 /**
- * Rows of states that are sorted when the first step along the primary key has not filled the page.
- * Behind 130,000 newer messages a page of 25,000 failed ones among 10,000,000 takes 19 ms (MariaDB
- * 10.11); the steps took 500 behind 300,000. PostgreSQL finds them in the order of ids.
+ * Rows of states sorted if the first step has not filled the page. Behind 130,000 newer messages a
+ * page of 25,000 failed ones among 10,000,000 takes 19 ms (MariaDB 10.11); the steps took 500
+ * behind 300,000. PostgreSQL finds them in id order.
  */
 const SORTED_ROWS = 50_000;
-/** With more types than this, a key without its type is looked for along the primary key. */
+/** With more types, a key without its type is searched along the primary key. */
 const MOST_TYPES = 100;
-/** Rows of the archive with one id: one for each time that ids began again. */
+/** Archive rows with one id: one for each restart of the ids. */
 const MOST_OF_AN_ID = 10_000;
 
 export interface SearchRequest {
   readonly filter: MessageFilter;
   readonly limit: number;
   readonly newestFirst: boolean;
-  /** Only messages behind this one, in the direction of the search. */
+  /** Only messages after this one, in search direction. */
   readonly behindId?: string | undefined;
-  /** Only messages up to this one, in the order of ids. */
+  /** Only messages up to this one, in id order. */
   readonly upToId?: string | undefined;
   readonly archived: boolean;
   readonly timeLimitMs: number;
 }
 
-/** Which row: an id may come again in the archive, after a TRUNCATE of the message table. */
+/** Identifies a row: an id may recur in the archive after a TRUNCATE of the message table. */
 export interface MessagePlace {
   readonly id: string;
-  /** As the database writes it; only of the archive. */
+  /** As the database writes it; archive only. */
   readonly archivedAt?: string | undefined;
 }
 
@@ -54,23 +54,22 @@ export interface FoundMessage extends SeenMessage, MessagePlace {}
 
 export interface SearchResult {
   readonly found: readonly FoundMessage[];
-  /** The last id that was looked at; undefined: there are no others. */
+  /** The last id examined; undefined: the search is complete. */
   readonly next: string | undefined;
   readonly timeIsUp: boolean;
 }
 
 export interface MessageSearch {
-  /** Of the archive all rows of the last id, even where they are more than `limit`. */
+  /** For the archive returns all rows of the last id, even beyond `limit`. */
   search(request: SearchRequest): Promise<SearchResult>;
-  /** One step of a search, which the caller has bounded; it ends in the same way. */
+  /** One step of a search, bounded by the caller; ends in the same way. */
   find(request: FindRequest): Promise<FoundMessage[]>;
-  /** What was found, in this order; those that are gone are left out. */
+  /** The found messages in this order, without those that are gone. */
   summaries(found: readonly MessagePlace[], archived: boolean): Promise<MessageSummary[]>;
-  /** The same with their bodies. */
+  /** The same with bodies. */
   messages(found: readonly MessagePlace[], archived: boolean): Promise<StoredMessage[]>;
 }
 
-/** A way to the rows of a match. */
 interface Way {
   readonly along: FindRequest["along"];
   readonly match: MessageMatch;
@@ -78,7 +77,6 @@ interface Way {
 
 type Finding = Omit<FindRequest, "limit" | "lowId" | "highId">;
 
-/** What messages are looked for with. */
 export interface SearchParts {
   readonly table: MessageTable;
   readonly read: Read;
@@ -100,21 +98,21 @@ export function createMessageSearch(parts: SearchParts): MessageSearch {
       return isFew ? { along: "names", match: { ...match, types } } : { along: "ids", match };
     }
     if (!archived && isOpenKey(filter)) return { along: "keys", match };
-    // Of states alone, a first step along the primary key is tried before they are counted.
+    // For states alone, tries a first step along the primary key before counting.
     const isRare = states !== undefined && !archived && !isOfStates(match) && (await areRare(states));
     return { along: isRare ? "states" : "ids", match };
   }
 
   /**
-   * Unfinished messages of one ordering key, however many others wait: only the default table is
-   * known to have the index.
+   * Unfinished messages of one ordering key, however many others wait. Only the default table
+   * surely has the index.
    */
   function isOpenKey({ orderingKey, states }: MessageFilter): boolean {
     const isOpen = states?.every((state) => state !== "sent" && state !== "consumed") === true;
     return layout.name === "default" && orderingKey !== undefined && isOpen;
   }
 
-  /** A key has one message of each type; a short beginning may have half of the table. */
+  /** A key has one message per type; a short prefix may match half the table. */
   async function areFew(types: readonly string[], { key, keyPrefix }: MessageFilter, archived: boolean) {
     if (types.length === 0 || key !== undefined || keyPrefix === undefined) return true;
     const limit = Math.ceil(COUNTED_ROWS / types.length);
@@ -122,7 +120,7 @@ export function createMessageSearch(parts: SearchParts): MessageSearch {
     return row !== undefined && integer(row, "count") < limit;
   }
 
-  /** One more than {@link MOST_TYPES} at most. */
+  /** At most one more than {@link MOST_TYPES}. */
   async function allTypes(archived: boolean): Promise<string[]> {
     const types: string[] = [];
     for (let after = ""; types.length <= MOST_TYPES; types.push(after)) {
@@ -139,7 +137,7 @@ export function createMessageSearch(parts: SearchParts): MessageSearch {
     return rows.reduce((total, row) => total + integer(row, "count"), 0) < limit;
   }
 
-  /** Rows of other times would have to be read, however well an index has them sorted. */
+  /** Rows of other times would have to be read, even with a sorted index. */
   function maySort({ archived, match }: Finding): Promise<boolean> | false {
     const { createdAfter, createdBefore, states } = match;
     if (archived || states === undefined || !isOfStates(match)) return false;
@@ -158,7 +156,7 @@ export function createMessageSearch(parts: SearchParts): MessageSearch {
     const found = await findRows(request);
     const last = found.at(-1);
     if (!request.archived || last === undefined || found.length < request.limit) return found;
-    // The next page begins behind the last id: the other rows of this id come on this page.
+    // The next page starts after the last id, so this page includes all its rows.
     const known = new Set(found.map(placeOf));
     const same = await findRows({ ...request, lowId: last.id, highId: last.id, limit: MOST_OF_AN_ID });
     return [...found, ...same.filter((row) => !known.has(placeOf(row)))];
@@ -179,7 +177,6 @@ export function createMessageSearch(parts: SearchParts): MessageSearch {
     return found.flatMap((place) => messages.get(placeOf(place)) ?? []);
   }
 
-  /** In steps along the primary key. */
   async function walk(finding: Finding, range: IdRange, { limit, timeLimitMs }: SearchRequest): Promise<SearchResult> {
     const { archived, newestFirst } = finding;
     const untilMs = performance.now() + timeLimitMs;
@@ -229,7 +226,7 @@ export function createMessageSearch(parts: SearchParts): MessageSearch {
   };
 }
 
-/** Nothing but states and times is asked for: the index on the state is all that is read. */
+/** The filter has only states and times, so the state index is enough. */
 function isOfStates({ createdAfter: _after, createdBefore: _before, states, ...others }: MessageMatch): boolean {
   return states !== undefined && Object.values(others).every((each) => each === undefined);
 }
@@ -238,12 +235,12 @@ function placeOf({ archivedAt = "", id }: MessagePlace): string {
   return `${id} ${archivedAt}`;
 }
 
-/** What is left of a range behind an id, in the direction of the search. */
+/** The rest of a range after an id, in search direction. */
 function behind(range: IdRange, id: string, newestFirst: boolean): IdRange {
   return newestFirst ? { ...range, highId: String(BigInt(id) - 1n) } : { ...range, lowId: String(BigInt(id) + 1n) };
 }
 
-/** Ids of both ranges; undefined: there are none. */
+/** Intersection; undefined if empty. */
 function both(left: IdRange, right: IdRange | undefined): IdRange | undefined {
   if (right === undefined) return undefined;
   const low = [left.lowId, right.lowId].filter((id) => id !== undefined).map(BigInt);
@@ -254,7 +251,7 @@ function both(left: IdRange, right: IdRange | undefined): IdRange | undefined {
   return { lowId: lowId?.toString(), highId: highId?.toString() };
 }
 
-/** Throws `ConfigurationError` for ids and times that no message can have. */
+/** Throws `ConfigurationError` for impossible ids and times. */
 export function checkFilter(filter: MessageFilter): void {
   for (const id of filter.ids ?? []) {
     if (!/^\d{1,19}$/.test(id))

@@ -1,6 +1,6 @@
 /**
- * What operators look at. Nothing here locks, and each statement reads a bounded number of rows,
- * whatever the size of the table, but for `countByState`, which a person has to ask for.
+ * Operators' views. No locks, and each statement reads a bounded number of rows, except
+ * `countByState`, which a person must request.
  */
 import type { MessageState } from "../../../message/states.ts";
 import { BEHIND_BASE } from "../behind.ts";
@@ -30,8 +30,8 @@ interface Archived {
 }
 
 /**
- * The aliases of `MessageSummary` in snake_case, `state` raw; with `bodies` also message_body and
- * headers, of the archive also archived_at as `find` gives it. In any order.
+ * Aliases of `MessageSummary` in snake_case, `state` raw; with `bodies` also message_body and
+ * headers, for the archive also archived_at as in `find`. In any order.
  */
 export function readMessages(
   table: MessageTable,
@@ -43,7 +43,7 @@ export function readMessages(
 FROM ${of(archived)} AS m${by("PRIMARY")} WHERE ${plain(words.idIn(name("id"), ids))}`;
 }
 
-/** Columns of row `m`, each under its property's name in snake_case: what rows.ts reads. */
+/** Columns of row `m` under their property's name in snake_case, as rows.ts reads them. */
 function listed({ clock, columns, layout, name, stored, words }: MessageTable, bodies: boolean): Sql[] {
   return columns.flatMap((property) => {
     const alias = plain(property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
@@ -51,7 +51,7 @@ function listed({ clock, columns, layout, name, stored, words }: MessageTable, b
     if (property === "messageBody" || property === "headers")
       return bodies ? [part`${plain(stored[property] ?? column)} AS ${alias}`] : [];
     if (WHOLE.has(property)) return [part`${textOf(column)} AS ${alias}`];
-    // A time that tells of a head is no time of any zone.
+    // A time that stands for a head belongs to no zone.
     if (property === "nextRetryAt" && layout.clock !== "utc")
       return [
         part`CASE WHEN ${plain(column)} >= ${instant(BEHIND_BASE)} THEN ${plain(words.iso(column))} ELSE ${clock.iso(column)} END AS ${alias}`,
@@ -61,7 +61,7 @@ function listed({ clock, columns, layout, name, stored, words }: MessageTable, b
 }
 
 /**
- * Alias: id, of the last of so many rows in this direction; no row when there are fewer. Walks the
+ * Alias: id, of the last of that many rows in this direction; no row if there are fewer. Walks the
  * primary key.
  */
 export function chunkEnd(
@@ -80,7 +80,7 @@ export function chunkEnd(
 ORDER BY ${column("id")} ${plain(newestFirst ? "DESC" : "ASC")} LIMIT 1 OFFSET ${rows - 1}`;
 }
 
-/** Alias: message_type, the next one behind this; NULL for none. One look into the unique key. */
+/** Alias: message_type, the next after this one; NULL for none. One lookup in the unique key. */
 export function nextType(
   { column, of }: MessageTable,
   { after, archived }: Archived & { readonly after: string },
@@ -90,15 +90,18 @@ export function nextType(
   )`SELECT MIN(${column("messageType")}) AS message_type FROM ${of(archived)} AS m WHERE ${column("messageType")} > ${after}`;
 }
 
-/** Aliases: first_id last_id, NULL in an empty table. As one look-up SQLite walks the table. */
+/**
+ * Aliases: first_id last_id, NULL in an empty table. Two lookups, because SQLite walks the table
+ * for one.
+ */
 export function idBounds({ name, of }: MessageTable, { archived }: Archived): Cold {
   const bound = (which: string): Sql => part`SELECT ${textOf(`${which}(${name("id")})`)} FROM ${of(archived)} AS m`;
   return cold("idBounds")`SELECT (${bound("MIN")}) AS first_id, (${bound("MAX")}) AS last_id`;
 }
 
 /**
- * Aliases: id gmt_create, of the first row from each of these ids on, where there is one; of the
- * archive the first two, which may have the same id.
+ * Aliases: id gmt_create, of the first row at or after each of these ids; for the archive the first
+ * two, which may share the id.
  */
 export function createdFrom(
   { clock, column, name, of }: MessageTable,
@@ -114,16 +117,16 @@ export function createdFrom(
   )}`;
 }
 
-/** Aliases: id gmt_create, of the rows that were archived last. */
+/** Aliases: id gmt_create, of the last archived rows. */
 export function createdOfLastArchived({ clock, name, of }: MessageTable, limit: number): Cold {
   return cold("createdOfLastArchived")`SELECT ${textOf(name("id"))} AS id, ${clock.iso(name("gmtCreate"))} AS gmt_create
 FROM ${of(true)} AS m${by("idx_archived_at")} ORDER BY m.archived_at DESC LIMIT ${limit}`;
 }
 
 /**
- * Aliases: state count. At most about `limit` of each; a state may come in several rows. With
- * `toSort` only those that a page of these states has to sort, where an index has the others in the
- * order of ids. Reads indexes and no row.
+ * Aliases: state count. At most about `limit` each; a state may come in several rows. With `toSort`
+ * counts only those that a page must sort, if an index has the others in id order. Reads only
+ * indexes.
  */
 export function countStates(
   { messages, ofTopics, state, waysTo }: MessageTable,
@@ -155,8 +158,8 @@ FROM ${messages} AS m GROUP BY ${column("topic")}, ${column("state")} ORDER BY t
 
 /**
  * Aliases: kind count next_in_ms, of pending messages: `backoff`, `delayed`, `due` or `behind`; at
- * most about `limit` of each; a kind may come in several rows. Ranges of the index on the state and
- * the time; of those that wait also the rows.
+ * most about `limit` each; a kind may come in several rows. Reads ranges of the index on state and
+ * time, and the rows of waiting messages.
  */
 export function countWaiting(table: MessageTable, limit: number): Cold {
   const { clock, column, has, messages, name, ofTopics, state } = table;
@@ -180,7 +183,7 @@ UNION ALL
 SELECT 'behind', COUNT(*), NULL FROM ${waiting(part`${time} >= ${behind}`)}`;
 }
 
-/** Aliases: shard, clock (ISO text), due_in_ms, deliver_in_ms (NULL: there is no such time). */
+/** Aliases: shard, clock (ISO text), due_in_ms, deliver_in_ms (NULL: no such time). */
 export function placeOf({ clock, column, has, messages, name, shard }: MessageTable, id: string): Cold {
   const delivery = has("deliverAt") ? clock.msUntil(name("deliverAt")) : part`NULL`;
   return cold(
@@ -191,7 +194,7 @@ FROM ${messages} AS m WHERE ${column("id")} = ${idOf(id)}`;
 
 /**
  * Aliases: made_at (ISO text) author action reason ids details. The newest `limit` changes by hand
- * that may have changed this message: `ids` says whether they have.
+ * that may include this message; `ids` tells.
  */
 export function readChanges(
   { companions, key }: MessageTable,
@@ -213,15 +216,15 @@ UNION ALL
 ${branch(first("nextRetryAt", part`<= ${clock.now}`, part`${column("nextRetryAt")}, ${column("id")}`))}`;
 }
 
-/** Alias: id, of messages in `sent` with a deadline, the earliest first. */
+/** Alias: id, of messages in `sent` with a deadline, earliest first. */
 export function listUnconfirmed({ column, messages, name, state }: MessageTable, limit: number): Cold {
   return cold("unconfirmed")`SELECT ${textOf(name("id"))} AS id FROM ${messages} AS m${notById}
 WHERE ${column("state")} = ${state("sent")} AND ${column("nextRetryAt")} IS NOT NULL ORDER BY ${column("nextRetryAt")}, ${column("id")} LIMIT ${limit}`;
 }
 
 /**
- * Aliases: message_type overdue (1: its deadline has come) count, of at most `limit` messages whose
- * deadline has come and as many others.
+ * Aliases: message_type overdue (1: past its deadline) count, of at most `limit` overdue messages
+ * and as many others.
  */
 export function countUnconfirmed({ clock, column, messages, state }: MessageTable, limit: number): Cold {
   const counted = (compared: string): Sql =>
@@ -235,7 +238,7 @@ SELECT c.message_type, 0, COUNT(*) FROM ${counted(">")}
 ORDER BY overdue DESC, count DESC, message_type`;
 }
 
-/** Aliases: id consumer. Who has confirmed these messages. */
+/** Aliases: id consumer. Confirmations of these messages. */
 export function confirmedBy({ companions, key, words }: MessageTable, ids: readonly string[]): Cold {
   return cold(
     "confirmedBy",
@@ -243,7 +246,7 @@ export function confirmedBy({ companions, key, words }: MessageTable, ids: reado
 WHERE c.table_name = ${key} AND ${plain(words.idIn("c.message", ids))}`;
 }
 
-/** Aliases: message_type consumer, each pair once, of the last `limit` confirmations. */
+/** Aliases: message_type consumer, unique pairs of the last `limit` confirmations. */
 export function lastConsumers({ column, companions, key, messages }: MessageTable, limit: number): Cold {
   return cold("lastConsumers")`SELECT DISTINCT ${column("messageType")} AS message_type, c.consumer AS consumer
 FROM (SELECT l.message, l.consumer FROM ${companions.confirmation} AS l WHERE l.table_name = ${key} ORDER BY l.confirmed_at DESC LIMIT ${limit}) AS c

@@ -1,4 +1,3 @@
-/** What the table and its relays are like now, for operators. */
 import type { OldestDue, OutboxStatus, StateTotal } from "../../../admin/message-admin.ts";
 import type { RelayStatus, ShardLease } from "../../../relay/store.ts";
 import { grouped } from "../../../runtime/grouped.ts";
@@ -8,9 +7,9 @@ import { COUNTED_ROWS, type Read } from "./requests.ts";
 import { countByState, countStates, oldestDue } from "./statements.ts";
 
 /**
- * Rows of a state whose topics are read. Each may be on a page of its own, which is not in memory:
- * 5,000 of them took 440 ms on a table of 2,000,000 rows, 10,000 in memory 40 ms (MariaDB 10.11).
- * Failed ones are looked at as far as they are counted: each topic's are somebody's alert.
+ * Rows per state whose topics are read. Each may be on an uncached page: 5,000 took 440 ms on a
+ * table of 2,000,000 rows, 10,000 in memory 40 ms (MariaDB 10.11). Failed rows are read up to the
+ * count's limit, because alerts are per topic.
  */
 const SAMPLED_ROWS = 300;
 const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
@@ -55,9 +54,9 @@ export async function readStatus({ read, statements }: MessageStatusParts, exact
 }
 
 /**
- * Relays with a list of topics have lease rows of their own (own-topics.ts). Those of a list are
- * left out when none of its owners stands in the registry, which forgets the dead after a day; so
- * are the table's own while only relays with lists run.
+ * Relays with a topic list have their own lease rows (own-topics.ts). Leaves out a list's rows if
+ * none of its owners is in the registry, which forgets the dead after a day, and the table's own
+ * while only relays with lists run.
  */
 export function usedLeases(rows: readonly Row[], relays: readonly RelayStatus[]): ShardLease[] {
   const registered = new Set<string | undefined>(relays.map(({ owner }) => owner));
@@ -66,7 +65,7 @@ export function usedLeases(rows: readonly Row[], relays: readonly RelayStatus[])
   return (used.length > 0 ? used : lists.slice(0, 1)).flat();
 }
 
-/** Counts of several topics, or of parts of an index, together. */
+/** Sums counts of several topics or index parts. */
 function totalsOf(counts: readonly Pick<StateTotal, "state" | "count">[], most = COUNTED_ROWS): StateTotal[] {
   const totals = new Map<StateTotal["state"], number>();
   for (const { count, state } of counts) totals.set(state, (totals.get(state) ?? 0) + count);

@@ -1,4 +1,3 @@
-/** Messages that wait for a confirmation, on any SQL database. */
 import type { Unconfirmed } from "../../../admin/message-admin.ts";
 import type { MessageTable } from "../cold-table.ts";
 import { integer, type Row, text } from "../rows.ts";
@@ -6,7 +5,6 @@ import { COUNTED_ROWS, type Read } from "./requests.ts";
 import type { MessageSearch } from "./search.ts";
 import { confirmedBy, countUnconfirmed, lastConsumers, listUnconfirmed } from "./statements.ts";
 
-/** Confirmations that are looked at for the names of consumers. */
 const LOOKED_AT = 1_000;
 
 export interface UnconfirmedParts {
@@ -39,7 +37,7 @@ export async function readUnconfirmed({ read, search, table }: UnconfirmedParts,
     counts.reduce((total, each) => total + (each.overdue === overdue ? each.count : 0), 0);
   const isCut = { true: sum(true) >= COUNTED_ROWS, false: sum(false) >= COUNTED_ROWS };
   return {
-    // In the order of the list; one that was confirmed meanwhile is not there any more.
+    // In list order, without those confirmed meanwhile.
     messages: ids.flatMap((id) => {
       const message = summaries.get(id);
       return message?.state === "sent" ? [{ ...message, confirmedBy: by.get(id) ?? [] }] : [];
@@ -50,7 +48,7 @@ export async function readUnconfirmed({ read, search, table }: UnconfirmedParts,
   };
 }
 
-/** Consumers by this alias, in order. */
+/** Consumers grouped by this alias, in order. */
 function groupedBy(rows: readonly Row[], alias: string): Map<string, string[]> {
   const groups = new Map<string, string[]>();
   for (const row of rows) {

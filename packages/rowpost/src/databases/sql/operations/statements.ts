@@ -1,12 +1,10 @@
-/** Sessions of the console, the audit, and the size of the table. */
 import type { AuditFilter, NewSession } from "../../../admin/operations.ts";
 import { after, by, bytesOf, type Cold, cold, id, iso, joined, now, part, textOf, unsought } from "../cold.ts";
 import type { MessageTable } from "../cold-table.ts";
 
 /**
  * Aliases: id made_at (ISO text) author via action reason result changed ids before_image details.
- * The newest first, along the primary key: otherwise SQLite reads all entries of the table by
- * their index, and sorts them.
+ * Newest first, along the primary key; otherwise SQLite sorts all entries of the table.
  */
 export function readAudit(
   { companions, key }: MessageTable,
@@ -30,7 +28,9 @@ WHERE ${joined([part`${unsought("a.table_name")} = ${key}`, ...conditions], " AN
 ORDER BY a.id DESC LIMIT ${limit}`;
 }
 
-/** Inserts one row. If we die right after it, no browser has the session, and it ends by itself. */
+/**
+ * Inserts one row. If we die right after it, no browser has the session, and it expires by itself.
+ */
 export function addSession({ companions }: MessageTable, { hash, holder, lifeMs }: NewSession): Cold {
   return cold("addSession")`INSERT INTO ${companions.session} (hash, holder, seen_at, ends_at)
 VALUES (${hash}, ${holder}, ${now}, ${after(lifeMs)})`;
@@ -46,8 +46,8 @@ WHERE s.hash = ${hash} AND s.ends_at > ${now} AND s.seen_at > ${after(-idleMs)}`
 }
 
 /**
- * Says that it was seen now; changes nothing when that was said less than `afterMs` ago. Locks its
- * one row. Of two at once the later one finds it seen.
+ * Marks the session as seen, unless that happened less than `afterMs` ago. Locks its one row; the
+ * later of two parallel calls finds it marked.
  */
 export function touchSession(
   { companions }: MessageTable,
@@ -58,20 +58,17 @@ export function touchSession(
   )`UPDATE ${companions.session} SET seen_at = ${now} WHERE hash = ${hash} AND seen_at < ${after(-afterMs)}`;
 }
 
-/** Locks its one row; who reads it after the commit is told that there is none. */
+/** Locks its one row; reads after the commit find no session. */
 export function endSession({ companions }: MessageTable, hash: string): Cold {
   return cold("endSession")`DELETE FROM ${companions.session} WHERE hash = ${hash}`;
 }
 
-/**
- * Deletes the sessions whose end has come. Locks the rows of a few hundred sessions at most; nobody
- * reads one that is over.
- */
+/** Deletes ended sessions, a few hundred at most. Locks their rows, which are no longer read. */
 export function forgetSessions({ companions }: MessageTable): Cold {
   return cold("forgetSessions")`DELETE FROM ${companions.session} WHERE ends_at < ${now}`;
 }
 
-/** Aliases: clock (ISO text), total: about so many messages, NULL where nobody knows. */
+/** Aliases: clock (ISO text), total: approximate number of messages, NULL if unknown. */
 export function estimate({ rows, words }: MessageTable): Cold {
   return cold("estimate")`SELECT ${iso(words.now)} AS clock, ${rows} AS total`;
 }

@@ -1,4 +1,3 @@
-/** What the console keeps in the database beside messages, on any SQL database. */
 import type { AuditRecord, AuditResult, BeforeImage, OperationsStore } from "../../../admin/operations.ts";
 import { inAscii } from "../../../runtime/ascii.ts";
 import { ConfigurationError } from "../../../runtime/errors.ts";
@@ -18,11 +17,11 @@ import {
   touchSession,
 } from "./statements.ts";
 
-/** A session's row is written at most this often while it is used. */
+/** A session in use is written at most this often. */
 const SEEN_MS = 60_000;
 const MOST_ENTRIES = 1_000;
 
-/** Makes the console's view. Its session is opened at the first use. */
+/** Opens its session at the first use. */
 export function createOperationsStore(parts: StoreParts, statementTimeoutMs?: number): OperationsStore {
   const { table } = parts.statements;
   const slots = createToolSlots(parts, statementTimeoutMs);
@@ -45,7 +44,7 @@ export function createOperationsStore(parts: StoreParts, statementTimeoutMs?: nu
 
     async openSession(session) {
       await run(forgetSessions(table));
-      // JSON with a name in it.
+      // JSON that contains a name.
       await run(addSession(table, { ...session, holder: inAscii(session.holder) }));
     },
 
@@ -63,7 +62,7 @@ export function createOperationsStore(parts: StoreParts, statementTimeoutMs?: nu
     async estimate() {
       const [row] = await run(estimate(table));
       if (row === undefined) throw new Error("the statement estimate returned no row");
-      // Ids that somebody has numbered by hand, or statistics, may say more than a number holds.
+      // Hand-numbered ids or statistics may exceed a number.
       const messages = row["total"] === null ? undefined : Math.min(integer(row, "total"), Number.MAX_SAFE_INTEGER);
       return { messages, clock: text(row, "clock") };
     },
@@ -83,7 +82,7 @@ function auditRecord(row: Row): AuditRecord {
     reason: text(row, "reason"),
     result: text(row, "result") as AuditResult,
     changed: integer(row, "changed"),
-    // Numbers above 2^53 would be rounded by JSON.parse.
+    // JSON.parse would round numbers above 2^53.
     ids: (textOrNull(row, "ids") ?? "").match(/\d+/g) ?? [],
     before: (json("before_image") ?? []) as readonly BeforeImage[],
     details: json("details"),

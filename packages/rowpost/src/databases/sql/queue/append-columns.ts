@@ -1,4 +1,3 @@
-/** What the appends of the dialects have in common: counters to move, columns to fill. */
 import type { QueuedMessage } from "../../../queue/store.ts";
 import type { AppendStatements } from "./statements.ts";
 
@@ -12,27 +11,26 @@ const TEXTS: readonly TextColumn[] = [
   ["ordering_key", "orderingKey"],
 ];
 
-/** How many messages go to which partition. */
 export type MessageCounts = Parameters<AppendStatements["advance"]>[1];
 
-/** All go to one partition, as those of most appends do. */
+/** All messages go to one partition, as in most appends. */
 export function isOne(counts: MessageCounts): counts is readonly [MessageCounts[number]] {
   return counts.length === 1;
 }
 
-/** Those that some message of the statement has: NULLs as parameters cost both sides. */
+/** Columns that a message of the statement uses: NULL parameters cost both sides. */
 export function textColumns(messages: readonly QueuedMessage[]): readonly TextColumn[] {
   return TEXTS.filter(([, field]) => messages.some((message) => message[field] !== null));
 }
 
-/** Whether some message of the statement comes later. */
+/** Whether a message of the statement is delayed. */
 export function hasDelays(messages: readonly QueuedMessage[]): boolean {
   return messages.some(({ delayMs, deliverAtMs }) => delayMs !== null || deliverAtMs !== null);
 }
 
 /**
- * An INSERT with a row of parameters for each message. `values` are those behind the partition;
- * `deliverAt` takes the two fields of `delay`, in their order.
+ * An INSERT with a row of parameters per message. `values` follow the partition; `deliverAt` takes
+ * the two fields of `delay`, in order.
  */
 export function parameterRows(
   { producer, rows }: Pick<Parameters<AppendStatements["insertMessages"]>[0], "producer" | "rows">,

@@ -1,4 +1,4 @@
-/** The append on any SQL database: first the ids, under the counters' locks, then the rows. */
+/** The append on any SQL database: takes ids under the counters' locks, then inserts the rows. */
 import { queueId, queueMonth } from "../../../message/queue-id.ts";
 import type { AppendRequest, AppendResult, QueuedMessage, QueueStore, TopicSettings } from "../../../queue/store.ts";
 import {
@@ -18,7 +18,7 @@ import type { AppendStatements, QueueStatements } from "./statements.ts";
 import { type Step, type Steps, stepsIn } from "./steps.ts";
 import { topicOf } from "./topic-store.ts";
 
-/** What a dialect knows of the errors that an append can meet on a user's connection. */
+/** A dialect's errors of an append on a user's connection. */
 export interface AppendErrors extends Pick<CallParts, "isOutsideTransaction" | "unfitSession"> {
   readonly isTableMissing: (error: unknown) => boolean;
   readonly isRowRefused: (error: unknown) => boolean;
@@ -26,7 +26,6 @@ export interface AppendErrors extends Pick<CallParts, "isOutsideTransaction" | "
   readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
 }
 
-/** Characters of bodies of one INSERT. */
 const TEXT_PER_STATEMENT = 1_000_000;
 
 export function createAppend(
@@ -133,7 +132,7 @@ function counterHeld(error: unknown): DatabaseConflictError {
   );
 }
 
-/** A row of NULLs says that the transaction of the call has ended. */
+/** A row of NULLs means that the call's transaction has ended. */
 function inTransaction(row: Row): Row {
   if (Object.values(row).every((value) => value === null)) throw outsideTransaction();
   return lowerCased(row);
@@ -144,7 +143,7 @@ interface Counter {
   readonly keyedPartitions: number;
 }
 
-/** The first id of each partition; undefined: a partition has no counter, nor has the topic. */
+/** First id per partition; undefined: a partition or the topic has no counter. */
 function* advance(
   statements: AppendStatements,
   topic: string,
@@ -176,7 +175,7 @@ interface Part {
   readonly rows: readonly NumberedMessage[];
 }
 
-/** One INSERT each. A batch across a month's border is cut where its ids are. */
+/** One INSERT each. A batch across two months is split at their border. */
 function* parts(numbered: readonly NumberedMessage[], rowsOf: (left: number) => number): Generator<Part, undefined> {
   for (const [month, rows] of grouped(numbered, ({ id }) => queueMonth(id))) {
     for (let first = 0; first < rows.length; ) {

@@ -1,6 +1,6 @@
 /**
- * Heartbeats of all consumers of a queue, in one go on one session. A row that somebody holds keeps
- * none of the others waiting: its owner beats apart then.
+ * Heartbeats of all consumers of a queue, on one session. A locked row does not delay the others:
+ * its owner then beats separately.
  */
 import type { GroupKey } from "../../../queue/store.ts";
 import type { LeaseStore } from "../../../relay/store.ts";
@@ -26,29 +26,28 @@ export interface BeatsParts {
   readonly pool: WorkPool;
 }
 
-/** How long the first one waits for those of the same moment. */
+/** How long the first heartbeat waits for others. */
 export const GATHER_MS = 5;
-/** One that took no longer alone goes with the others next time. */
+/** An owner whose separate heartbeat was faster than this joins the others again. */
 const QUICK_MS = 100;
 
 interface Answer {
-  /** No held row was left as it is. */
+  /** No locked row was left out. */
   readonly isWhole: boolean;
   readonly views: readonly View[];
 }
 
 export function createBeats({ beats, onLease, pool }: BeatsParts): (beat: Beat) => Promise<View> {
   const provenLock = createLockProof((work) => pool.run(work));
-  /** Owners whose rows somebody held when they beat last. */
+  /** Owners with a locked row at the last heartbeat. */
   const apart = new Set<string>();
-  /** What the last beat has left as lease_until of the rows that it has renewed. */
+  /** lease_until of each row renewed by the last heartbeat. */
   let left: ReadonlyMap<string, string> = new Map();
 
   /**
-   * Undefined: one of its rows was passed over. A row that was not has another lease_until than the
-   * one that we have left there: at its epoch nobody else writes it, and we write it only here,
-   * after the member's clock was read. So a beat that fails, or one that goes apart, leaves nothing
-   * to compare with.
+   * Undefined: a locked row was skipped. A renewed row differs from the lease_until that we left:
+   * at its epoch only we write it, only here, after the member's clock was read. So after a failed
+   * or separate heartbeat there is nothing to compare with.
    */
   async function beatTogether(members: readonly Beat[]): Promise<(View | undefined)[]> {
     const before = left;
@@ -84,8 +83,8 @@ export function createBeats({ beats, onLease, pool }: BeatsParts): (beat: Beat) 
     lock: string | undefined,
   ): Promise<Answer> {
     const reported = members.map((member) => ({ ...member, label: labelWithLock(member.label, lock) }));
-    // Before the renewal: who looks for the lock of our last session must not find our leases
-    // renewed and only its name.
+    // Before the renewal: a search for our last session's lock must not find renewed leases under
+    // the old name.
     await session.run(beats.reportMembers(reported));
     const asked = members.reduce((sum, { held }) => sum + held.length, 0);
     const renewed = asked === 0 ? 0 : (await session.run(beats.renewPartitions(reported, locked))).affected;
@@ -98,8 +97,8 @@ export function createBeats({ beats, onLease, pool }: BeatsParts): (beat: Beat) 
         ...row,
         alive: Math.abs(integer(row, "silent_ms")) <= instanceTimeoutMs ? 1 : 0,
       });
-      // Read after the renewal: what is ours here at its epoch was ours when it was renewed,
-      // because epochs only grow.
+      // Read after the renewal: epochs only grow, so a partition that is ours at its epoch now was
+      // ours then.
       const still = held.filter(({ shard, epoch }) =>
         leases.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch),
       );

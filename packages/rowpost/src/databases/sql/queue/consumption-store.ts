@@ -1,6 +1,3 @@
-/**
- * One group's side on any SQL database: leases, reads, and the one transaction that ends a batch.
- */
 import { queueMonth } from "../../../message/queue-id.ts";
 import {
   dueRedeliveries,
@@ -29,7 +26,6 @@ import type { SessionParts, SharedSessions } from "./shared-sessions.ts";
 
 export interface ConsumptionParts extends SessionParts {
   readonly isTableMissing: (error: unknown) => boolean;
-  /** A driver's error as one of ours, where it means one. */
   readonly translateError: (error: unknown, statement: string) => unknown;
 }
 
@@ -44,7 +40,7 @@ export function createConsumptionStore(
     removeInstance: (owner: string) => spelled(words, removeMember(key, owner)),
     forgetInstances: () => spelled(words, forgetMembers(key)),
   };
-  /** Months without a record table; none is made for a month that was dropped. */
+  /** Months without a record table; a dropped month's table is not recreated. */
   const dropped = new Set<number>();
   const { slots } = shared;
 
@@ -57,7 +53,7 @@ export function createConsumptionStore(
     return true;
   };
 
-  /** The first one locks the partition, and finds out whether it is still this owner's. */
+  /** The first step locks the partition and checks that this owner still has it. */
   function stepsOf(owner: string, settlement: Settlement, place: ConsumerPlace): Step[] {
     const { partition, redeliveries, redelivered, mayBeWritten, released = [] } = settlement;
     const fresh = redeliveries.filter(({ again }) => again !== true);
@@ -76,7 +72,7 @@ export function createConsumptionStore(
     return steps;
   }
 
-  /** Without records of months that were dropped. */
+  /** Without records of dropped months. */
   function recordingSteps(owner: string, settlement: Settlement, place: ConsumerPlace): Step[] {
     const { round, nextId, fromId, mayBeWritten } = settlement;
     const month = nextId === undefined ? 0 : queueMonth(nextId);
@@ -121,7 +117,7 @@ export function createConsumptionStore(
       heartbeat: (request) => shared.heartbeat({ key, ...request }),
       freeLocks: (locks) => shared.freeLocks(locks),
       onSessionLost: (listener) => shared.onSessionLost(listener),
-      // Those of relays.
+      // Only relays have reports.
       report: () => Promise.resolve(),
       reports: () => Promise.resolve([]),
     },
@@ -213,7 +209,7 @@ export function createConsumptionStore(
       try {
         return await slots.retry("settle", async (session) => {
           const [only, ...more] = stepsOf(owner, settlement, place);
-          // One statement is a transaction of its own.
+          // A single statement is its own transaction.
           if (only !== undefined && more.length === 0) return await only(session);
           await session.transaction(async (tx: Executor) => {
             if (!(await settleIn(tx, owner, settlement, place))) throw new FencedOut();
@@ -239,16 +235,16 @@ export function createConsumptionStore(
   };
 }
 
-/** A chain of causes may be a circle. */
+/** A chain of causes may be circular. */
 const MOST_CAUSES = 10;
 
-/** No body has more bytes. */
+/** More bytes than any body has. */
 const WHOLE = 2 ** 31;
 
-/** A statement of a settle; false: the partition is not ours any more. */
+/** A statement of a settle; false: the partition is no longer ours. */
 type Step = (to: Pick<Executor, "run">) => Promise<boolean>;
 
-/** Rolls back a transaction whose partition is not ours any more. */
+/** Rolls back if the partition is no longer ours. */
 class FencedOut extends Error {}
 
 function storedMessage(row: Row): StoredQueueMessage {

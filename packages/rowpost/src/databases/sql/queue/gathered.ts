@@ -1,17 +1,17 @@
-/** Calls of many members that are made together go in one statement. */
+/** Combines simultaneous calls of many members into one statement. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { atMost } from "../../../runtime/deadline.ts";
 
 export interface GatheredOptions<Request, Answer> {
   /** Answers in the order of the requests. */
   readonly run: (requests: readonly Request[]) => Promise<readonly Answer[]>;
-  /** How long the first one waits for others, beside those that come while the last run goes on. */
+  /** How long the first request waits for others, beside those that arrive during the last run. */
   readonly waitMs: number;
-  /** A run without an answer for this long holds up the next one no more. Default: it does. */
+  /** A run without an answer for this long no longer delays the next one. Default: it does. */
   readonly patienceMs?: number | undefined;
 }
 
-/** One run after another; each takes all that has come meanwhile. */
+/** One run after another; each takes all requests that arrived meanwhile. */
 export function createGathered<Request, Answer>(
   options: GatheredOptions<Request, Answer>,
 ): (request: Request) => Promise<Answer> {
@@ -33,7 +33,7 @@ export function createGathered<Request, Answer>(
   async function runAll(): Promise<void> {
     isRunning = true;
     while (waiting.length > 0) {
-      // 0: for those that are made in one go.
+      // 0: for requests made in one go.
       await (waitMs > 0 ? sleep(waitMs) : undefined);
       const running = runNext();
       await (patienceMs === undefined ? running : atMost(patienceMs, running));

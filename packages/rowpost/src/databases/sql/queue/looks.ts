@@ -1,4 +1,4 @@
-/** What consumers look at when nothing goes on, for all groups by one statement. */
+/** Polls of idle consumers, for all groups in one statement. */
 import { readCounters } from "../../../queue/consuming/statements.ts";
 import type { Counters, GroupKey } from "../../../queue/store.ts";
 import type { QueueSql } from "../../database.ts";
@@ -13,11 +13,11 @@ export interface Looks {
   firstDue(key: GroupKey): Promise<ReadonlyMap<number, number>>;
 }
 
-/** A look on a connection that is silent keeps the next one, on another, no longer than this. */
+/** A poll on a silent connection delays the next one, on another, at most this long. */
 const PATIENCE_MS = 1_000;
 const NOTHING: Counters = { lastIds: new Map(), paused: false };
 
-/** The counters of a topic as they were read, for groups that run and those that are paused. */
+/** A topic's counters as read, for running and for paused groups. */
 interface Seen {
   readonly counters: string;
   readonly running: Counters;
@@ -26,7 +26,7 @@ interface Seen {
 
 export function createLooks({ statements, words }: Pick<QueueSql, "statements" | "words">, pool: WorkPool): Looks {
   const { redelivery } = statements;
-  /** The same object as long as nothing changes. */
+  /** The same object while nothing changes. */
   const seen = new Map<string, Seen>();
 
   function see(topic: string, counters: string): Seen {

@@ -1,9 +1,9 @@
-/** Names of the queue's tables: those of the seed, a topic and a month in front and behind. */
+/** Names of the queue's tables; those of a month contain topic and month. */
 import { createLayout } from "../layouts.ts";
 import { type Row, text } from "../rows.ts";
 import type { Migration } from "../statements.ts";
 
-/** Under this name the queue's migrations are recorded. */
+/** The queue's migrations are recorded under this name. */
 export const queueLayout: ReturnType<typeof createLayout> = createLayout({ table: "message_queue" });
 
 export function queueMigrations(tables: readonly string[], milestones: readonly string[]): readonly Migration[] {
@@ -14,8 +14,8 @@ export function queueMigrations(tables: readonly string[], milestones: readonly 
 }
 
 /**
- * The queue's own tables, in the order in which a topic's rows are deleted. The counters first: an
- * append under way is waited for, and a later one finds no topic.
+ * The queue's own tables, in the order in which a topic's rows are deleted. Counters first, which
+ * waits for a running append; later ones find no topic.
  */
 export const TOPIC_TABLES = [
   "message_topic_partition",
@@ -30,7 +30,7 @@ export const TOPIC_TABLES = [
   "message_group",
 ] as const;
 
-/** What a group has beside its row in message_group, which keeps its name and its round. */
+/** A group's tables beside message_group, which keeps its name and its round. */
 export const GROUP_TABLES: readonly (typeof TOPIC_TABLES)[number][] = [
   "message_consumption",
   "message_redelivery",
@@ -38,17 +38,17 @@ export const GROUP_TABLES: readonly (typeof TOPIC_TABLES)[number][] = [
   "message_consumer",
 ];
 
-/** What the seed calls xxx_message_info_x. */
+/** The table xxx_message_info_x. */
 export function infoTable(topic: string, month: number): string {
   return `${topic}_message_info_${month}`;
 }
 
-/** What the seed calls xxx_message_info_consumption_x. */
+/** The table xxx_message_info_consumption_x. */
 export function recordTable(topic: string, month: number): string {
   return `${topic}_message_info_consumption_${month}`;
 }
 
-/** Months of the message tables among these of a topic and of others, in order. Alias: name. */
+/** Months of this topic's message tables, in order, from tables of any topic. Alias: name. */
 export function monthsOfTables(topic: string, rows: readonly Row[]): number[] {
   const start = `${topic}_message_info_`;
   const months = rows

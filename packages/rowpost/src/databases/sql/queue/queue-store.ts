@@ -1,4 +1,3 @@
-/** The queue's store on any SQL database. */
 import type { QueueStore } from "../../../queue/store.ts";
 import { runMigrations } from "../migrate.ts";
 import { createSessionSlots } from "../session-slots.ts";
@@ -8,13 +7,13 @@ import { createRelayedStore } from "./relayed-store.ts";
 import { createSharedSessions } from "./shared-sessions.ts";
 import { createTopicStore } from "./topic-store.ts";
 
-/** Makes the store. No connection is opened before its first use. */
+/** Opens no connection before its first use. */
 export function createQueueStore(parts: ConsumptionParts & AppendErrors): QueueStore {
   const { connect, statements } = parts;
   const slots = createSessionSlots({
     proveLost: false,
     shared: parts.sharedSession,
-    // DDL on a large table may take its time.
+    // DDL on a large table may be slow.
     connect: () => connect({ purpose: "tool", lockWaitTimeoutMs: 30_000, statementTimeoutMs: 120_000 }),
   });
   const relayed = createRelayedStore(parts);

@@ -1,4 +1,3 @@
-/** What relays append, on any SQL database. */
 import type { RelayedStore } from "../../../queue/producing/relayed-store.ts";
 import { SchemaError } from "../../../runtime/errors.ts";
 import { inKnownTransaction } from "../known-commit.ts";
@@ -6,10 +5,10 @@ import { APPEND_LOCK_WAIT_MS } from "../relay-store.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
 
-/** As long as a publish may take by default. */
+/** Default time limit of a publish. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 
-/** Makes it. No connection is opened before its first use. */
+/** Opens no connection before its first use. */
 export function createRelayedStore({
   connect,
   statements: { sources },

@@ -1,4 +1,4 @@
-/** The sessions of one thing that the queue does now and then, and what runs on them. */
+/** Sessions and statements for occasional work of the queue. */
 import type { QueryResult, Statement } from "../../../transactions/executor.ts";
 import type { QueueSql, SessionOptions } from "../../database.ts";
 import { type Cold, spelled } from "../cold.ts";
@@ -12,24 +12,23 @@ import type { QueueStatements } from "./statements.ts";
 export type Run = (statement: Cold | Statement) => Promise<QueryResult>;
 
 export interface Room {
-  /** What is written whole for each engine. */
+  /** Statements written for each engine. */
   readonly statements: QueueStatements;
   readonly isTableMissing: (error: unknown) => boolean;
   /** On the session for this kind of work; default `scan`, which only reads. */
   readonly run: (statement: Cold | Statement, slot?: SlotName) => ReturnType<Run>;
   readonly read: (statement: Cold | Statement) => Promise<readonly Row[]>;
-  /** Not again after a conflict. */
+  /** Without a retry after a conflict. */
   readonly once: Run;
-  /** Reads with several statements, one behind the other. */
+  /** Reads with several statements in sequence. */
   readonly reading: <T>(work: (run: Run) => Promise<T>) => Promise<T>;
   readonly transaction: <T>(work: (run: Run) => Promise<T>) => Promise<T>;
-  /** Runs statements in somebody's transaction. */
   readonly within: (tx: { run(statement: Statement): Promise<QueryResult> }) => Run;
-  /** Months of a topic that have a message table, in order. */
+  /** Months of a topic with a message table, in order. */
   readonly months: (topic: string, run?: Run) => Promise<number[]>;
   /** Epoch milliseconds of the database's clock. */
   readonly nowMs: (run?: Run) => Promise<number>;
-  /** The same; names and reasons that the database has no letters for are written in ASCII. */
+  /** The same store, with names and reasons in ASCII if the database lacks a letter. */
   readonly plainly: <Store extends object>(store: Store) => Store;
   readonly close: () => Promise<void>;
 }

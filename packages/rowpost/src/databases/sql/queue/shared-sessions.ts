@@ -1,6 +1,6 @@
 /**
- * The sessions of all consumers of a queue: one for the leases, whose lock says that they live, and
- * a few for what they read and write. A statement of one keeps no other waiting.
+ * Sessions of all consumers of a queue: one for the leases, whose lock shows that they live, and a
+ * few for reads and writes.
  */
 import type { LeaseStore } from "../../../relay/store.ts";
 import type { QueueSql, Session } from "../../database.ts";
@@ -13,25 +13,24 @@ import { createWorkPool, type WorkPool } from "./work-pool.ts";
 
 export type SessionParts = Pick<QueueSql, "connect" | "sharedSession" | "statements" | "words">;
 
-/** One consumer's share of them. */
 export interface SharedSessions extends Pick<LeaseStore, "freeLocks"> {
   readonly heartbeat: ReturnType<typeof createBeats>;
   readonly looks: Looks;
-  /** Statements of one kind one after the other, each on a session that is free. */
+  /** Statements of one kind in sequence, each on a free session. */
   readonly slots: Pick<SessionSlots, "retry" | "use">;
   onSessionLost(listener: () => void): void;
-  /** The last one closes the sessions. */
+  /** The last consumer closes the sessions. */
   close(): Promise<void>;
 }
 
 interface Sharing extends Pick<SharedSessions, "freeLocks" | "heartbeat" | "looks"> {
   readonly slots: SessionSlots;
   readonly pool: WorkPool;
-  /** What each consumer does when the session of the leases is lost. */
+  /** Called for each consumer when the lease session is lost. */
   readonly consumers: Set<(() => void)[]>;
 }
 
-/** Those with the same limit for locks, which depends on the lease, share their sessions. */
+/** Consumers with the same lock limit, which depends on the lease, share their sessions. */
 export function createSharedSessions(parts: SessionParts): (lockWaitTimeoutMs: number) => SharedSessions {
   const all = new Map<number, Sharing>();
   return (lockWaitTimeoutMs) => {
@@ -70,7 +69,7 @@ function open({ connect, sharedSession, statements, words }: SessionParts, lockW
   const slots = createSessionSlots({
     proveLost: false,
     shared: sharedSession,
-    // Beside the one that is taken first.
+    // All but the first.
     closesIdle: (slot) => slot.startsWith("work") && slot !== "work 1",
     connect: (slot) =>
       connect({
@@ -87,7 +86,8 @@ function open({ connect, sharedSession, statements, words }: SessionParts, lockW
       const locks = [...new Set(asked.flat())];
       const free = await slots.use("lease", async (session) => {
         const found = new Set(await session.freeLocks(locks));
-        // That of the others here: it is this session's own, for which PostgreSQL finds it free.
+        // The lock shared by the consumers here is this session's own, which PostgreSQL reports as
+        // free to it.
         if (session.lock !== undefined) found.delete(session.lock);
         return found;
       });

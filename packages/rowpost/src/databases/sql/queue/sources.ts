@@ -1,4 +1,4 @@
-/** Appending each source id once: what is known already is left out, and keeps its first id. */
+/** Appends each source id once: leaves out known ones, which keep their first id. */
 import type { QueuedMessage } from "../../../queue/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
 import { lowerCased, type Row, text } from "../rows.ts";
@@ -11,15 +11,14 @@ export interface NumberedMessage {
 }
 
 export interface Sorted {
-  /** Those that are to be inserted. */
   readonly fresh: readonly NumberedMessage[];
-  /** The id of each, in the order of the messages: its own, or that of its first append. */
+  /** Ids in message order: their own, or those of their first append. */
   readonly ids: readonly string[];
 }
 
 /**
- * Takes note of the source ids, in the transaction that appends. Whoever does the same at the same
- * time waits at the first one's row: the key is of no month and of no partition.
+ * Records the source ids in the transaction that appends. A parallel append waits at the first row,
+ * since the key includes neither month nor partition.
  */
 export function* leaveOutKnown(
   statementsFor: (sources: Parameters<SourceStatements["putSources"]>[1]) => readonly Statement[],
@@ -30,7 +29,7 @@ export function* leaveOutKnown(
     if (message.sourceId !== null && !wanted.has(message.sourceId)) wanted.set(message.sourceId, id);
   }
   if (wanted.size === 0) return { fresh: numbered, ids: numbered.map(({ id }) => id) };
-  // In one order, whoever appends: else two with the same in another order wait for each other.
+  // A fixed order: otherwise two appends of the same ids in different orders deadlock.
   const sources = [...wanted].sort(([left], [right]) => (left < right ? -1 : 1));
   let rows: readonly Row[] = [];
   for (const statement of statementsFor(sources.map(([sourceId, messageId]) => ({ sourceId, messageId })))) {

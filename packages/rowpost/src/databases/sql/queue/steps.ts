@@ -1,7 +1,6 @@
 /**
- * What an append does, one statement after the other, awaited between two of them or not: on a
- * synchronous handle all of it is done in the turn of the call, before the user's code can end the
- * transaction.
+ * The statements of an append: on a synchronous handle all run in the turn of the call, before the
+ * user's code can end the transaction.
  */
 import { TransactionRequiredError } from "../../../runtime/errors.ts";
 import type { Executor, QueryResult } from "../../../transactions/executor.ts";
@@ -10,14 +9,14 @@ import type { CheckedStatement } from "./statements.ts";
 
 export interface Step {
   readonly make: CheckedStatement;
-  /** Done while the server has something to do. */
+  /** Work to do while the server is busy. */
   readonly meanwhile?: (() => void) | undefined;
 }
 
-/** Gets the result of each step, or its error. */
+/** Receives the result or error of each step. */
 export type Steps<T> = Generator<Step, T, QueryResult>;
 
-/** Runs the steps of one call, each in the transaction of the call or not at all. */
+/** Runs the steps of one call, each in the call's transaction or not at all. */
 export function stepsIn(
   tx: Executor,
   parts: CallParts,
@@ -37,8 +36,8 @@ export function stepsIn(
 }
 
 /**
- * A transaction of outbox.transaction knows when it has ended, and not that its user went back to a
- * savepoint: its statements look for that as those in a user's do.
+ * A transaction of outbox.transaction does not know of a rollback to a savepoint, so its statements
+ * check for that.
  */
 function looking(send: Send): Send {
   let begun = false;
@@ -50,7 +49,6 @@ function looking(send: Send): Send {
     });
 }
 
-/** Calls that go on at once in one transaction. */
 interface Turns {
   readonly send: Send;
   last: Promise<unknown>;
@@ -59,8 +57,8 @@ interface Turns {
 const turnsByHandle = new WeakMap<object, Turns>();
 
 /**
- * Behind the call before, while one goes on in this transaction. To the checks they are one call:
- * what ends the transaction between two of them is seen by the second one's first statement.
+ * Waits for the previous call in this transaction. If the transaction ended between two calls, the
+ * second one's first statement notices.
  */
 async function inTurn<T>(handle: object, own: Send, steps: Steps<T>): Promise<T> {
   const before = turnsByHandle.get(handle);
@@ -86,7 +84,7 @@ async function runSteps<T>(steps: Steps<T>, send: Send): Promise<T> {
     const { make, meanwhile } = step.value;
     const running = send(make);
     if (meanwhile !== undefined) {
-      // Awaited below; should this throw, that is the error to tell.
+      // Awaited below; if this throws, that error is reported.
       running.catch(() => undefined);
       meanwhile();
     }

@@ -1,7 +1,4 @@
-/**
- * Topics on any SQL database: which statement when. DDL is never part of an append: MySQL commits
- * with it.
- */
+/** Topics on any SQL database. DDL is never part of an append, because MySQL commits with it. */
 import { monthAfter, monthOf } from "../../../message/queue-id.ts";
 import type { TopicSettings, TopicStore } from "../../../queue/store.ts";
 import {
@@ -22,7 +19,6 @@ import { integer, type Row, text } from "../rows.ts";
 import type { SessionSlots } from "../session-slots.ts";
 import { infoTable, monthsOfTables, recordTable, TOPIC_TABLES } from "./names.ts";
 
-/** A row of `readTopics`. */
 export function topicOf(row: Row): TopicSettings {
   return {
     topic: text(row, "topic"),
@@ -38,7 +34,6 @@ export function createTopicStore(
 ): TopicStore {
   const { lock, transactional } = schema();
 
-  /** In a transaction. */
   const changing = <T>(work: (run: (statement: Cold) => Promise<QueryResult>) => Promise<T>): Promise<T> =>
     slots.retry("housekeeping", (session) =>
       session.transaction((tx) => work((statement) => tx.run(spelled(words, statement)))),
@@ -54,14 +49,14 @@ export function createTopicStore(
     return monthOf(Number(text(rows[0] ?? {}, "nowms")));
   }
 
-  /** A month whose message table is there has all that belongs to it, wherever we die. */
+  /** The message table is made last, so a month that has it is complete wherever we die. */
   async function makeMonths(topic: string, wanted: readonly number[]): Promise<void> {
     for (const month of wanted) {
       const statements = topics.createMonth(topic, month);
       if (transactional) {
         await slots.retry("housekeeping", (session) =>
           session.transaction(async (tx) => {
-            // PostgreSQL refuses one of two that make a table at once, also with IF NOT EXISTS.
+            // PostgreSQL refuses one of two parallel CREATE TABLEs, even with IF NOT EXISTS.
             if (lock !== undefined) await tx.run(lock);
             await runAll(tx, statements);
           }),
@@ -80,7 +75,7 @@ export function createTopicStore(
     makeMonths,
 
     async create(topic) {
-      // Before the topic: whoever finds it finds its tables.
+      // Before the topic, so a found topic has its tables.
       const month = await currentMonth();
       await makeMonths(topic.topic, [month, monthAfter(month)]);
       return await changing(async (run) => {
@@ -100,8 +95,8 @@ export function createTopicStore(
       await changing(async (run) => {
         await run(updateTopic(change));
         await run(insertCounters(change));
-        // Nothing is appended from here to the commit. Messages of one key in two partitions have
-        // no order among them: so its partition changes only when everybody has read the old one.
+        // Stops appends until the commit. Messages of one key in two partitions have no order, so
+        // its partition changes only once every group has read the old one.
         await run(lockCounters(change.topic));
         const { rows } = await run(isUnread(change.topic));
         if (integer(rows[0] ?? {}, "unread") === 0) await run(spreadKeys(change.topic));
@@ -114,7 +109,7 @@ export function createTopicStore(
         for (const table of TOPIC_TABLES) rows += (await run(deleteTopic(table, topic))).affected;
         return rows > 0;
       });
-      // Also those that an earlier call left behind when it was killed here.
+      // Includes tables left by an earlier call that was killed here.
       const left = await months(topic);
       const tables = left.flatMap((month) => [infoTable(topic, month), recordTable(topic, month)]);
       for (const table of tables) {

@@ -1,9 +1,7 @@
-/** Values of the queue's columns, the same in every dialect. */
 import { BEGUN_MARK } from "../../../message/member-silent.ts";
 import type { ConsumptionRecord, GroupKey, Redelivery } from "../../../queue/store.ts";
 import { type Row, text, textOrNull } from "../rows.ts";
 
-/** Numbers of the column `result`. */
 export const RESULTS: Readonly<Record<ConsumptionRecord["result"], number>> = {
   consumed: 0,
   failed: 1,
@@ -13,10 +11,10 @@ export const RESULTS: Readonly<Record<ConsumptionRecord["result"], number>> = {
   redelivered: 5,
 };
 
-/** When a message is due that waits behind another one of its ordering key. */
+/** Due time of a message behind another with its ordering key. */
 export const BEHIND_UNTIL = "9999-12-31 00:00:00.000";
 
-/** Of an instant in ISO 8601. */
+/** Takes an instant in ISO 8601. */
 export function isBehind(instant: string): boolean {
   return instant.startsWith(BEHIND_UNTIL.slice(0, 10));
 }
@@ -31,14 +29,14 @@ export function redeliveryRows(redeliveries: readonly Redelivery[]): string {
 }
 
 /**
- * Whether an attempt ends what stands in its redelivery: it is the next one, or its begin is marked
- * there. Another one has been redelivered by hand meanwhile, and stays.
+ * Whether an attempt ends this redelivery: it is the next one, or its start is marked there.
+ * Otherwise the message was redelivered by hand, and the row stays.
  */
 export function endsRedelivery(row: string, attempt: string): string {
   return `(${row}.attempt = ${attempt} - 1 OR (${row}.attempt = ${attempt} AND ${row}.fail_reason LIKE '${BEGUN_MARK}%'))`;
 }
 
-/** Whoever locks rows of several groups locks them in this order. */
+/** The order in which every statement locks rows of several groups. */
 export function inOrder<Of extends { readonly key: GroupKey }>(list: readonly Of[]): Of[] {
   const name = ({ key: { topic, group } }: Of): string => `${topic} ${group}`;
   return list.toSorted((left, right) => (name(left) < name(right) ? -1 : 1));
@@ -49,7 +47,7 @@ export function keyRows(keys: readonly GroupKey[]): string {
   return JSON.stringify(keys.map(({ topic, group }) => [topic, group]));
 }
 
-/** The last id of each partition, by the counters of its topic as they are read. */
+/** Last id per partition, from a topic's counters. */
 export function lastIdsOf(counters: string): Map<number, string> {
   const given = Object.entries(JSON.parse(counters) as Record<string, string>);
   return new Map(
@@ -57,7 +55,7 @@ export function lastIdsOf(counters: string): Map<number, string> {
   );
 }
 
-/** The same of one topic, out of the rows of `readCounters`. */
+/** The same for one topic, from rows of `readCounters`. */
 export function lastIdsIn(rows: readonly Row[]): Map<number, string> {
   const row = rows.find((each) => textOrNull(each, "counters") !== null);
   return row === undefined ? new Map() : lastIdsOf(text(row, "counters"));

@@ -1,7 +1,6 @@
 /**
- * The sessions that the consumers of a queue share for their reads and settles. A statement takes
- * one that is free, or opens another one. What takes long holds up nobody else: it counts to the
- * bound no more.
+ * Sessions that a queue's consumers share for reads and settles. A statement takes a free one or
+ * opens another. A slow one no longer counts toward the bound, so it delays no other.
  */
 import type { Session } from "../../database.ts";
 import type { SessionSlots } from "../session-slots.ts";
@@ -10,21 +9,20 @@ export interface WorkPool {
   run<T>(work: (session: Session) => Promise<T>): Promise<T>;
 }
 
-/** At once, without those that take long. */
+/** Most at once, without slow ones. */
 const MOST = 8;
-/** A statement that takes longer waits for somebody: a lock, a disk, a server that is frozen. */
+/** A statement slower than this is blocked by a lock, a disk or a frozen server. */
 const LONG_MS = 250;
 
 export function createWorkPool(slots: Pick<SessionSlots, "retry">): WorkPool {
-  /** The lowest number is taken first, so that the others are closed when nothing uses them. */
+  /** Takes the lowest number first, so that unused ones are closed. */
   const idle: number[] = [];
-  /** Since when each session works. */
+  /** Start time of each running session. */
   const running = new Map<number, number>();
   const waiting: (() => void)[] = [];
   let made = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  /** How long those run that count to the bound. */
   function ages(): number[] {
     const nowMs = performance.now();
     return [...running.values()].map((sinceMs) => nowMs - sinceMs).filter((ageMs) => ageMs < LONG_MS);

@@ -1,15 +1,13 @@
 /**
- * Reconciling: the operator's own queries, which identities there are, and what consumers have said
- * of others. Everything runs in transactions that read one state and write nothing; nothing here
- * locks, and no statement reads a body.
+ * Reconciling: the operator's queries, existing identities, and consumers' reports, in read-only
+ * transactions on one snapshot. No locks, and no bodies.
  */
 import { by, bytesOf, type Cold, cold, iso, part, plain, type Sql, textOf, withKeys } from "../cold.ts";
 import type { MessageTable } from "../cold-table.ts";
 
-/** A query of the operator's, with its times put in. */
 export interface WrappedQuery {
   readonly text: string;
-  /** It has the column message_type beside message_key. */
+  /** It returns message_type beside message_key. */
   readonly typed: boolean;
   readonly limit: number;
 }
@@ -18,8 +16,8 @@ export interface WrappedQuery {
 const IDENTITY_INDEX = { messages: "uk_type_key", archive: "idx_type_key" };
 
 /**
- * The query is the table of a SELECT: so it can only be a SELECT itself, and every driver gives its
- * keys as text.
+ * The query is the table of a SELECT, so it can only be a SELECT, and every driver returns its keys
+ * as text.
  */
 function queried({ text, typed }: WrappedQuery): Sql {
   return part`SELECT ${typed ? textOf("q.message_type") : part`NULL`} AS message_type, ${textOf("q.message_key")} AS message_key FROM (
@@ -28,16 +26,16 @@ ${plain(text)}
 }
 
 /**
- * Aliases: message_type (NULL unless it is typed), message_key. The limit is a parameter on
- * PostgreSQL, so that it takes one statement and no more.
+ * Aliases: message_type (NULL unless typed), message_key. The limit is a parameter, so that
+ * PostgreSQL accepts exactly one statement.
  */
 export function userRows(query: WrappedQuery): Cold {
   return cold("userRows")`${queried(query)} LIMIT ${query.limit}`;
 }
 
 /**
- * Aliases: message_type, message_key, times. What comes more than once, byte for byte: a collation
- * may take different keys for one.
+ * Aliases: message_type, message_key, times. Rows that occur more than once, byte for byte: a
+ * collation may equate different keys.
  */
 export function repeatedRows(query: WrappedQuery): Cold {
   return cold(
@@ -48,10 +46,9 @@ GROUP BY ${bytesOf("r.message_type")}, ${bytesOf("r.message_key")} HAVING COUNT(
 }
 
 /**
- * Aliases: message_type, message_key as stored, of the rows with this type and one of these keys,
- * as the collation of the columns compares. One look into the index for each key, and the index has
- * all that is read. It is named where it is known: with statistics from when the table was small,
- * MySQL walks all of it.
+ * Aliases: message_type, message_key as stored, of rows with this type and one of these keys, by
+ * the columns' collation. One lookup per key in a covering index, named because MySQL with
+ * statistics from a small table walks all of it.
  */
 export function existing(
   { column, companions, layout, messages }: MessageTable,
@@ -67,7 +64,7 @@ ${withKeys({ from, where: part`${typeColumn} = ${type}`, key, keys })}`;
 
 /**
  * Aliases: message_type message_key consumer reason times first_at last_at (ISO texts), of
- * confirmations whose message was unknown. The last ones first.
+ * confirmations of unknown messages. Latest first.
  */
 export function readUnknown({ companions, key }: MessageTable, limit: number): Cold {
   return cold(

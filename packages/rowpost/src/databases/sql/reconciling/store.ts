@@ -1,4 +1,4 @@
-/** What reconciling reads, on any SQL database: each view is one transaction on one state. */
+/** Reads for reconciling on any SQL database: each view is one transaction on one snapshot. */
 import type {
   Identity,
   ReconcileStore,
@@ -25,13 +25,13 @@ import { existing, readUnknown, repeatedRows, userRows, type WrappedQuery } from
 import { namedTimes, putTimes, wallClockOf } from "./user-query.ts";
 
 /**
- * Keys of one look: more than 1,000 would be a join for MariaDB, and more than some hundred gain
- * nothing.
+ * Keys per lookup: MariaDB makes a join of more than 1,000, and beyond some hundred there is no
+ * gain.
  */
 const KEYS = 500;
 /** Rows of a step along the primary key. */
 const STEP = 2_000;
-/** An operator's own query may read a whole table. */
+/** An operator's query may read a whole table. */
 const STATEMENT_TIMEOUT_MS = 600_000;
 
 export interface ReconcileParts {
@@ -41,7 +41,6 @@ export interface ReconcileParts {
   readonly sharedSession?: boolean | undefined;
 }
 
-/** What a view is made of. */
 interface ViewParts {
   readonly statements: ReconcileParts["statements"];
   readonly read: Read;
@@ -137,7 +136,7 @@ function createView({ statements }: ReconcileParts, tx: Executor): ReconcileView
   };
 }
 
-/** What the query itself lacks is no lack of our tables. */
+/** Missing tables in the query itself are not missing tables of ours. */
 async function asked(reading: Promise<readonly Row[]>): Promise<readonly Row[]> {
   return await reading.catch((error: unknown) => {
     if (error instanceof RowpostError && !(error instanceof SchemaError)) throw error;
@@ -166,9 +165,9 @@ function answered(rows: readonly Row[], { type }: UserQuery, limit: number): Use
 
 /**
  * When the finished messages with the lowest ids were finished: `sent`, `consumed`, and the first
- * of the archive. Not when they were created: one that was delayed for a month is there, and the
- * others of its time are not. One that waits for its confirmation stays where the others are
- * deleted at once: it says nothing about what is kept.
+ * of the archive. Creation times do not work, because a message delayed for a month outlives others
+ * of its time. A message that awaits its confirmation may outlive deleted ones, so it does not show
+ * what is kept.
  */
 async function oldestFinished({ read, search, statements }: ViewParts): Promise<readonly number[]> {
   const { housekeeping, table } = statements;
@@ -189,7 +188,7 @@ async function oldestFinished({ read, search, statements }: ViewParts): Promise<
   return finished;
 }
 
-/** First in the table, then in its archive. Byte for byte: a collation may take others for them. */
+/** Checks the table, then its archive. Byte for byte, because a collation may equate others. */
 async function missing({ read, statements }: ViewParts, identities: readonly Identity[]): Promise<Identity[]> {
   const byType = new Map<string, Set<string>>();
   for (const { key, type } of identities) byType.set(type, (byType.get(type) ?? new Set()).add(key));
@@ -209,7 +208,7 @@ async function missing({ read, statements }: ViewParts, identities: readonly Ide
   return left;
 }
 
-/** `gone`: type and key of the messages that are not there. */
+/** `gone`: type and key of missing messages. */
 function unknownConfirmation(row: Row, gone: ReadonlySet<string>): UnknownConfirmation {
   const type = text(row, "message_type");
   const key = text(row, "message_key");
@@ -226,7 +225,7 @@ function unknownConfirmation(row: Row, gone: ReadonlySet<string>): UnknownConfir
   };
 }
 
-/** In steps along the primary key, between the ids of the window's ends. */
+/** In steps along the primary key, between the ids at the ends of the window. */
 async function walk(
   { read, search, statements }: ViewParts,
   { fromMs, toMs }: Window,
@@ -237,7 +236,7 @@ async function walk(
   const { table } = statements;
   const match = {
     ...(types === undefined ? {} : { types }),
-    // Behind the millisecond before; what the column holds beyond milliseconds is looked at below.
+    // Starts at the millisecond before; finer fractions in the column are compared below.
     createdAfter: new Date(fromMs - 1).toISOString(),
     createdBefore: new Date(toMs).toISOString(),
   };

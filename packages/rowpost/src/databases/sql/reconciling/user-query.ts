@@ -1,16 +1,13 @@
 /**
- * A query that an operator wrote: its times put in, and nothing else of it changed.
- *
- * The times are literals that rowpost writes from numbers. As parameters they would be counted
- * among the question marks of the query, and drivers disagree about those within texts.
+ * Inserts the times into an operator's query, as literals made from numbers. Parameters would mix
+ * with the query's question marks, and drivers disagree about those within texts.
  */
 import { ConfigurationError } from "../../../runtime/errors.ts";
 
 const TIME = /:(from|to)\b/y;
-/** Where nothing that could belong to it stands before. */
+/** Not preceded by a character that could belong to it. */
 const PARAMETER = /(?<![\w$])\$\d+/y;
 
-/** Which of the times a query names. */
 export interface NamedTimes {
   readonly from: boolean;
   readonly to: boolean;
@@ -26,9 +23,9 @@ export function namedTimes(query: string, opaque: RegExp): NamedTimes {
 }
 
 /**
- * The query with `put` in place of `:from` and `:to`, but not within texts, names and comments.
- * Throws `ConfigurationError` for what is more than one statement, or would end the parentheses
- * around it, for a comment that may be code, and for a parameter.
+ * The query with `put` in place of `:from` and `:to` outside texts, names and comments. Throws
+ * `ConfigurationError` for a second statement, an unbalanced closing parenthesis, a comment that
+ * may be code, and a parameter.
  */
 export function putTimes(query: string, opaque: RegExp, put: (name: "from" | "to") => string): string {
   const text = query.trim().replace(/;$/, "");
@@ -51,7 +48,7 @@ export function putTimes(query: string, opaque: RegExp, put: (name: "from" | "to
   return written;
 }
 
-/** PostgreSQL would take it for the parameter of the statement around the query. */
+/** PostgreSQL would take it for a parameter of the surrounding statement. */
 function noParameter(parameter: string): string {
   return `the query has the parameter ${parameter}, and nothing gives it a value: write the value itself, and :from and :to for the window`;
 }
@@ -66,7 +63,7 @@ function at(pattern: RegExp, text: string, place: number): string | undefined {
   return pattern.exec(text)?.[0];
 }
 
-/** The wall clock of a zone. Throws `ConfigurationError` for a zone that there is not. */
+/** Wall clock of a zone. Throws `ConfigurationError` for an unknown zone. */
 export function wallClockOf(epochMs: number, timeZone: string): string {
   try {
     const format = new Intl.DateTimeFormat("sv-SE", {

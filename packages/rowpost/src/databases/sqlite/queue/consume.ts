@@ -1,4 +1,3 @@
-/** Reading for a group, and writing what it has finished. */
 import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { ConsumeStatements } from "../../sql/queue/statements.ts";
@@ -48,10 +47,7 @@ FROM json_each(?) AS wanted JOIN ${quoteName(recordTable(topic, month))} AS r
     params: [jsonIds(ids), group, round],
   }),
 
-  /**
-   * A settle without an answer writes the same again; the end of an attempt takes the place of the
-   * mark of its begin.
-   */
+  /** A repeated settle writes the same again; the end of an attempt replaces its start mark. */
   insertRecords: ({ topic, group }, { month, round, place, records }) => ({
     name: "insertRecords",
     text: `INSERT INTO ${quoteName(recordTable(topic, month))}

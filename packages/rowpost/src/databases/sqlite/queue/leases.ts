@@ -1,6 +1,3 @@
-/**
- * Leases of a group: a row of message_consumption for each partition, and the registry of members.
- */
 import type { GroupKey } from "../../../queue/store.ts";
 import type { HeldShard } from "../../../relay/store.ts";
 import type { BeatStatements, HoldingStatements } from "../../sql/queue/statements.ts";
@@ -8,7 +5,7 @@ import { keyRows } from "../../sql/queue/values.ts";
 import { after, isoText, msSince, NOW } from "../names.ts";
 
 const MEMBER = "topic_id = ? AND consumer_group_id = ?";
-/** Partition and epoch as one of these; a parameter. */
+/** Partition and epoch match one entry of a parameter. */
 const AS_HELD =
   "EXISTS (SELECT 1 FROM json_each(?) WHERE json_extract(value, '$[0]') = partition_no AND json_extract(value, '$[1]') = epoch)";
 
@@ -22,7 +19,8 @@ export function holding({ topic, group }: GroupKey): HoldingStatements {
 FROM message_consumption WHERE ${MEMBER} ORDER BY partition_no`,
       params: key,
     }),
-    // Exactly as observed, or not at all; the transaction has the file's only write lock.
+    // Takes the partitions exactly as observed or not at all; the transaction has the file's only
+    // write lock.
     take: ({ owner, leaseMs, observed }) => ({
       name: "takePartitions",
       text: `UPDATE message_consumption SET owner = ?, epoch = epoch + 1, taken_at = ${NOW}, lease_until = ${after("?")}, lease_ms = ?
@@ -58,8 +56,8 @@ ON CONFLICT (topic_id, consumer_group_id, owner) DO UPDATE SET label = excluded.
     params: [JSON.stringify(members.map(({ key: { topic, group }, owner, label }) => [topic, group, owner, label]))],
   }),
 
-  // Nobody else writes meanwhile, so that no row is locked. As an UPDATE … FROM the list would be
-  // read anew for each row of the table.
+  // There is no other writer meanwhile, so no row is locked. An UPDATE … FROM would read the list
+  // anew for each row of the table.
   renewPartitions: (members) => ({
     name: "renewPartitions",
     text: `INSERT INTO message_consumption (topic_id, consumer_group_id, partition_no, next_message_id, message_date, lease_until, lease_ms)

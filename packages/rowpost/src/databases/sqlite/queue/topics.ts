@@ -1,4 +1,3 @@
-/** Topics and the tables of their months. */
 import { QUEUE_EPOCH_MS } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { TopicStatements } from "../../sql/queue/statements.ts";
@@ -19,7 +18,7 @@ export const topics: TopicStatements = {
   now: () => ({ name: "now", text: `SELECT CAST(${QUEUE_EPOCH_MS} + ${CLOCK_MS} AS TEXT) AS nowms`, params: [] }),
 };
 
-/** By partition first: a member reads one partition, and walks nothing of the others. */
+/** Keyed by partition first, so a member walks only its partition. */
 function messageTable(topic: string, month: number): readonly string[] {
   const table = infoTable(topic, month);
   return [
@@ -43,7 +42,7 @@ function messageTable(topic: string, month: number): readonly string[] {
   ];
 }
 
-/** One row for each attempt; in the order of the messages, so that it needs no other index. */
+/** One row per attempt, in message order, so it needs no other index. */
 function consumptionTable(topic: string, month: number): string {
   return `CREATE TABLE IF NOT EXISTS ${quoteName(recordTable(topic, month))} (
   message_id INTEGER NOT NULL,
