@@ -1,4 +1,4 @@
-/** One call of the handler, and what came of it. */
+/** One call of the handler and its outcome. */
 import { describeError } from "../../runtime/errors.ts";
 import { HandlerTimeoutError, withHandlerTimeout } from "../../runtime/handler-timeout.ts";
 import { isThenable } from "../../runtime/thenable.ts";
@@ -8,15 +8,15 @@ import type { Delivery, Outcome } from "./delivery.ts";
 import { consumedMessage } from "./message.ts";
 import type { ConsumerSettings } from "./options.ts";
 
-/** A message with this header is for one group: an edited copy of its dead letter. */
+/** Header of an edited copy of a dead letter: only this group gets the message. */
 export const ONLY_GROUP_HEADER = "rowpost-only-group";
 
-/** Longest error in a record, in characters. */
+/** Longest error stored in a record, in characters. */
 const ERROR_LENGTH = 1_000;
 
 /**
- * Never throws or rejects: what the handler throws is a failed attempt. A handler that returns no
- * promise has ended, and no turn of the event loop is spent on it.
+ * Never throws or rejects: an error of the handler is a failed attempt. A handler that returns no
+ * promise ends at once, without a turn of the event loop.
  */
 export function deliver(
   settings: ConsumerSettings,
@@ -45,7 +45,7 @@ export function deliver(
     return failed(error, { attempt: countedAttempt, maxAttempts, durationMs });
   };
   try {
-    // Without `transactional` a handler that reads `tx` gets undefined, and its types say so not.
+    // Without `transactional`, `tx` is undefined, although the handler's types do not say so.
     const call = (signal: AbortSignal): unknown =>
       handler(consumed, { tx: context.tx as Transaction, signal }, delivery);
     if (handlerTimeoutMs !== undefined)
@@ -57,7 +57,7 @@ export function deliver(
   }
 }
 
-/** What a handler does after its time is logged when it ends, and ignored. */
+/** A handler that ends after its time limit is logged and ignored. */
 export function inTime(
   { clock, logger, topic, group }: ConsumerSettings,
   { id, key }: { readonly id: string; readonly key: string | null | undefined },
@@ -72,7 +72,7 @@ export function inTime(
   return withHandlerTimeout({ clock, ms, what: id, signal, ended }, call);
 }
 
-/** A failed attempt, the last one or not. */
+/** Outcome of a failed attempt, final or not. */
 export function failed(
   error: unknown,
   { attempt, maxAttempts, durationMs }: { attempt: number; maxAttempts: number; durationMs: number },

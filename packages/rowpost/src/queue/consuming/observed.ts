@@ -1,4 +1,4 @@
-/** What a member measures and tells of its messages. */
+/** Metrics and events of a member's messages. */
 import { queueIdMs } from "../../message/queue-id.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import { createHandlingReports, type HandlingReports } from "../../runtime/handling-reports.ts";
@@ -9,7 +9,7 @@ import { tellLong } from "./long-handlers.ts";
 import type { ConsumerSettings } from "./options.ts";
 import type { Partition } from "./partition.ts";
 
-/** Each call of the handler in a span that continues the trace of the append. */
+/** Runs each call of the handler in a span that continues the trace of the append. */
 export function observed(
   settings: ConsumerSettings,
   metrics: Metrics,
@@ -24,7 +24,7 @@ export function observed(
   return { settings: { ...settings, handler: traced }, reports };
 }
 
-/** What came of it is written. One that was recorded ahead of the progress was told then. */
+/** Reports a written outcome. Outcomes recorded ahead of the progress were reported then. */
 export function tellWritten(
   reports: HandlingReports,
   { clock, topic }: ConsumerSettings,
@@ -39,7 +39,7 @@ export function tellWritten(
   } else reports.handled(about, again ? undefined : Math.max(0, clock.wallMs() - queueIdMs(id)));
 }
 
-/** Now and then, of what is under way. `lateMs`: nobody got to the event loop for so long. */
+/** Reports on messages under way. `lateMs` is the delay of the event loop. */
 export function tellUnderWay(
   reports: HandlingReports,
   settings: ConsumerSettings,
@@ -50,7 +50,7 @@ export function tellUnderWay(
   reports.oldest(settings.topic, oldestAgeMs(held.values(), settings.clock.wallMs()));
 }
 
-/** How old the oldest message under way is; 0 when nothing is under way. */
+/** Age of the oldest message under way, or 0. */
 function oldestAgeMs(held: Iterable<Partition>, nowMs: number): number {
   const ids = [...held].flatMap(({ window, again }) => [
     ...window.slice(0, 1).map(({ message }) => message.id),

@@ -1,4 +1,4 @@
-/** Handlers one after the other, within the transaction that settles them. */
+/** Runs handlers one after the other within the transaction that settles them. */
 import { linkSignals, unlessAborted } from "../../runtime/abort.ts";
 import { backoffMs, retryPauseMs } from "../../runtime/backoff.ts";
 import { DatabaseConflictError, describeError, RowpostError, TransactionLostError } from "../../runtime/errors.ts";
@@ -10,24 +10,23 @@ import type { Together } from "./options.ts";
 import type { Finished, Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
-/** A transaction takes no further message after this long: what it has locked waits for it. */
+/** A transaction takes no further message after this long, because others wait for its locks. */
 const LONG_TRANSACTION_MS = 200;
 /**
- * Times that the transaction of one message is tried again, uncounted, after what may be somebody
- * else's fault. More may be the message's: one that always breaks the connection must not stop its
- * partition for ever.
+ * Uncounted retries of one message's transaction after an error that may not be its fault. There is
+ * a limit because a message that always breaks the connection must not stop its partition forever.
  */
 const UNCOUNTED_TRIES = 5;
 /**
- * The same where another transaction was in the way, which is nobody's fault and passes. A lock
- * that is never free must not stop the partition for ever.
+ * The same for conflicts with another transaction, which pass. A lock that is never released must
+ * not stop the partition forever.
  */
 const MOST_CONFLICTS = 100;
 const CONFLICT_PAUSE = { baseMs: 20, factor: 2, maxMs: 1_000 };
 
 class FencedOut extends Error {}
 
-/** Its handler still runs, and may write: the transaction must not go on. */
+/** Its handler still runs and may write, so the transaction must not continue. */
 class Late extends Error {
   readonly delivery: Delivery;
 
@@ -37,7 +36,7 @@ class Late extends Error {
   }
 }
 
-/** What its handler calls is away. */
+/** A service its handler calls is away. */
 class Away extends Error {
   readonly delivery: Delivery;
   readonly met: unknown;
@@ -49,27 +48,27 @@ class Away extends Error {
   }
 }
 
-/** A batch was not consumed as a whole. Nobody can tell which writes belong to what failed. */
+/** A batch failed in part. Its writes cannot be told apart. */
 class Apart extends Error {}
 
 export function createTransactionalWork(options: WorkOptions): Work {
   const { settings, store, place } = options;
   const { logger, clock, topic, group, maxAttempts, batches } = settings;
   const rests = createRests(clock, logger, { topic, group });
-  /** How often another transaction was in its way, alone in its own. */
+  /** Conflicts with other transactions, alone in its own. */
   const conflicts = new WeakMap<Delivery, number>();
   /** Partitions whose next batch waits for more messages. */
   const gathering = new Map<Partition, ReturnType<typeof linkSignals>>();
-  /** Since when the first message of the next batch waits. */
+  /** When the first message of the next batch began to wait. */
   const waitsSinceMs = new WeakMap<Partition, number>();
 
   async function workThrough(partition: Partition): Promise<void> {
     const { signal } = partition.abort;
-    /** Transactions of the first delivery that failed after its handler had run. */
+    /** Failed transactions of the first delivery after its handler had run. */
     let tries = 0;
-    /** Transactions that failed in a row. */
+    /** Failed transactions in a row. */
     let failures = 0;
-    /** Deliveries that go one by one, because a transaction with them failed as a whole. */
+    /** Deliveries that go one by one because their common transaction failed. */
     let alone = 0;
     while (!signal.aborted) {
       if (batches !== undefined && alone === 0) await gathered(partition, batches);
@@ -112,7 +111,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
           continue;
         }
         await clock.sleep(retryPauseMs(failures), signal);
-        // Where no handler came to its end, it is the database's fault, however often.
+        // If no handler ended, the fault is the database's, however often.
         if (!handlersRan) continue;
         tries += 1;
         if (mayPass(error) && tries < UNCOUNTED_TRIES) continue;
@@ -121,7 +120,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     }
   }
 
-  /** A batch is full or has waited as long as it may, or a redelivery has its turn before it. */
+  /** Waits until the batch is full, its time has passed, or a redelivery goes first. */
   async function gathered(partition: Partition, { size, waitMs }: Together): Promise<void> {
     const { abort, again, careful, window } = partition;
     if (window.length === 0) return;
@@ -129,7 +128,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     const sinceMs = waitsSinceMs.get(partition) ?? nowMs;
     waitsSinceMs.set(partition, sinceMs);
     const leftMs = waitMs - (nowMs - sinceMs);
-    // What goes one by one is never more than one.
+    // Careful messages come one at a time.
     const isAlone = careful.fresh + careful.again > 0;
     if (leftMs <= 0 || isAlone || again.size > 0 || window.length >= size) return;
     const waiting = linkSignals(abort.signal);
@@ -139,7 +138,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     waiting.release();
   }
 
-  /** Nothing else of its partition goes on: they are handled in their order. */
+  /** The rest of the partition waits, because its messages are handled in order. */
   async function rest(partition: Partition, { delivery, met }: Away): Promise<void> {
     const { signal } = partition.abort;
     delivery.outcome = undefined;
@@ -154,7 +153,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     await unlessAborted(signal, until, () => undefined).catch(() => undefined);
   }
 
-  /** The same one again, and none before it; with a pause in which the others can get through. */
+  /** Retries the same message first, after a pause in which the others can finish. */
   async function waitForOthers(partition: Partition, delivery: Delivery, error: unknown): Promise<void> {
     const { id, key } = delivery.message;
     const times = (conflicts.get(delivery) ?? 0) + 1;
@@ -175,9 +174,8 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   /**
-   * The effects of the batch, its records and the progress: all of it, or nothing. Where another
-   * transaction was in the way of a handler, or what it calls is away, it is all that was before
-   * that; then throws what it met.
+   * Commits the effects of the batch, its records and the progress together. On a conflict in a
+   * handler, or a service away, commits the messages before it and then throws.
    */
   async function commit(partition: Partition, batch: readonly Delivery[]): Promise<void> {
     let conflict: Error | undefined;
@@ -197,7 +195,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     if (conflict !== undefined) throw conflict;
   }
 
-  /** One after the other, each behind a savepoint, until the transaction has taken long. */
+  /** One after the other, each behind a savepoint, until the transaction has taken too long. */
   async function handleEach(
     tx: Transaction,
     partition: Partition,
@@ -223,7 +221,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     return { handled, conflict: undefined };
   }
 
-  /** By one call of the handler: all of it is consumed, or nothing of its transaction stays. */
+  /** In one call of the handler: everything is consumed, or the transaction leaves nothing. */
   async function handleTogether(
     { together }: Together,
     tx: Transaction,
@@ -242,7 +240,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     );
     const bad = outcomes.find((outcome) => outcome.kind === "failed" || outcome.kind === "away");
     if (bad !== undefined) {
-      // They have not begun as far as a stop or a pause is concerned.
+      // To a stop or a pause they have not begun.
       for (const delivery of handled) delivery.startedMs = undefined;
       throw new Apart("a batch failed", { cause: ("thrown" in bad && bad.thrown) || bad.error });
     }
@@ -255,8 +253,8 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   /**
-   * A handler that fails takes back what it has written, and nothing else. Gives back what it met
-   * where another transaction was in the way, or what it calls is away: it has to be handled again.
+   * Rolls back only the writes of a handler that fails. Returns the error of a conflict or of a
+   * service away: the message has to be handled again.
    */
   async function handleIn(tx: Transaction, partition: Partition, delivery: Delivery): Promise<Error | undefined> {
     delivery.outcome = uncalled(delivery);
@@ -269,7 +267,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     const { signal } = partition.abort;
     const outcome = await deliver(settings, delivery, { tx, signal });
     delivery.outcome = outcome;
-    // It may have failed because it heeds the signal, as it should.
+    // The failure may be a correct reaction to the signal.
     if (signal.aborted && outcome.kind !== "consumed") throw new FencedOut();
     const { failure } = tx;
     let thrown: unknown;
@@ -287,7 +285,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
         delivery.outcome = failedAttempt(delivery, thrown);
       }
     }
-    // Throws where the database has ended the transaction, and says why.
+    // Throws the reason if the database has ended the transaction.
     await run(tx, "ROLLBACK TO SAVEPOINT rowpost_message");
     await run(tx, "RELEASE SAVEPOINT rowpost_message");
     if (outcome.kind === "away") return new Away(delivery, outcome.error);
@@ -300,9 +298,9 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   /**
-   * Not even alone: a failed attempt, written without a transaction of the user's. False: it could
-   * not be written. Where the transaction took effect after all, the partition is fenced out, and
-   * begins again behind it.
+   * Writes a failed attempt without a transaction of the user, after the message failed alone.
+   * Returns false when that could not be written. If the transaction took effect after all, the
+   * partition is fenced out and restarts behind it.
    */
   async function giveUp(partition: Partition, delivery: Delivery, error: unknown): Promise<boolean> {
     delivery.outcome = failedAttempt(delivery, error);
@@ -325,13 +323,13 @@ export function createTransactionalWork(options: WorkOptions): Work {
     if (isTurn) gathering.get(partition)?.abort("it is somebody's turn");
     partition.settling ??= workThrough(partition).finally(() => {
       partition.settling = undefined;
-      // Came between the last look and here.
+      // Arrived between the last look and here.
       const isMore = partition.window.length > 0 || partition.again.size > 0;
       if (isMore && !partition.abort.signal.aborted) begin(partition);
     });
   }
 
-  // One after the other: nothing is finished ahead.
+  // Handled in order, so nothing is finished ahead.
   return { begin, look: () => undefined, close: () => rests.close() };
 }
 
@@ -339,12 +337,12 @@ function wasHandled({ outcome }: Delivery): boolean {
   return outcome?.kind === "consumed" || outcome?.kind === "failed";
 }
 
-/** The database's word is final only where rowpost knows what it means. */
+/** An error is final only if rowpost knows its meaning. */
 function mayPass(error: unknown): boolean {
   return !(error instanceof RowpostError) || error.retriable;
 }
 
-/** PostgreSQL refuses whatever comes behind a statement that failed, the RELEASE too. */
+/** After a failed statement, PostgreSQL refuses everything, including RELEASE. */
 function wentOn(failure: unknown): TransactionLostError {
   const said = failure === undefined ? "" : ` (${describeError(failure)})`;
   return new TransactionLostError(

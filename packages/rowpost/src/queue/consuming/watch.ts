@@ -1,7 +1,4 @@
-/**
- * Who looks for the consumers of a queue when they have nothing to do: one loop for all, and one
- * LISTEN. A consumer rests until there is something for it.
- */
+/** One poll loop and one LISTEN for all idle consumers of a queue. */
 import type { AppendNews, QueueDatabase } from "../../databases/database.ts";
 import { partitionOfId, queueMonth } from "../../message/queue-id.ts";
 import { createPollPace } from "../../relay/pacing/poll-pace.ts";
@@ -17,24 +14,23 @@ import type { ConsumerSettings } from "./options.ts";
 export interface Watched {
   readonly store: Pick<ConsumptionStore, "counters" | "firstDue">;
   readonly settings: Pick<ConsumerSettings, "logger" | "poll" | "topic">;
-  /** The counters have changed, or could not be read. */
+  /** The counters changed or could not be read. */
   readonly onNews: () => void;
   readonly onDue: (firstDue: ReadonlyMap<number, number>) => void;
-  /** Four times a second; the event loop came to it so late. */
+  /** Called four times a second with the delay of the event loop. */
   readonly onTick: (lateMs: number) => void;
 }
 
-/** A consumer's place. */
 export interface Seat {
-  /** As they were read last, for a round of the consumer. */
+  /** Counters for a round, as last read. */
   counters(): Promise<Counters>;
-  /** The next round reads them: those that there are may be older than what it asks about. */
+  /** Makes the next round read the counters: the known ones may be older than its question. */
   forget(): void;
-  /** The round has found something: there may be more up to the same counters. */
+  /** The round found something, and there may be more up to the same counters. */
   found(): void;
-  /** The round has found nothing. True: its counters were those of an earlier round. */
+  /** The round found nothing. Returns true if its counters came from an earlier round. */
   wantsNewer(): boolean;
-  /** True: it has nothing to do, and waits for news. */
+  /** True: the consumer is idle and waits for news. */
   rest(isResting: boolean): void;
   leave(): Promise<void>;
 }
@@ -46,33 +42,33 @@ export interface Watch {
 interface Place extends Watched {
   isResting: boolean;
   seen: Counters | undefined;
-  /** How often newer counters were wanted, and how often when the read of `seen` began. */
+  /** How often newer counters were wanted, now and when the read of `seen` began. */
   wanted: number;
   seenSince: number;
   readAtMs: number;
-  /** The round that goes on has them from an earlier one. */
+  /** The current round uses counters of an earlier one. */
   isReused: boolean;
-  /** Rings before the last look, and before the one that `seen` is from. */
+  /** Rings before the last look, and before the read of `seen`. */
   rings: number;
   seenRings: number;
-  /** Reads under way, and what was heard meanwhile, which they may not have seen. */
+  /** Reads under way, and news heard meanwhile that they may have missed. */
   reads: number;
   heard: AppendNews[];
-  /** `seen` knows of an append that no round has looked for. */
+  /** `seen` contains an append that no round has looked for. */
   hasNews: boolean;
   isAsking: boolean;
   isAskingDue: boolean;
 }
 
 const POLL_MS = 100;
-/** Where the database tells of appends. */
+/** Where the database notifies of appends. */
 const NOTIFIED_POLL_MS = 1_000;
-/** How often it is asked what others have made due: a person, or the last owner of a partition. */
+/** Interval of asking for redeliveries made due by a person or by a partition's last owner. */
 const DUE_MS = 1_000;
 const TICK_MS = 250;
-/** How long a busy consumer goes on with the counters that it has, and notices no pause. */
+/** How long a busy consumer reuses its counters and does not notice a pause. */
 const FRESH_MS = 50;
-/** A connection that is silent holds up the others no longer than this. */
+/** A silent connection delays the others no longer than this. */
 const PATIENCE_MS = 1_000;
 
 export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">, clock: Clock = systemClock): Watch {
@@ -131,7 +127,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
     try {
       if ((await read(place)) === before) return;
     } catch {
-      // It reads by itself then, and says so where that fails as well.
+      // The consumer reads by itself then, and logs a second failure.
     } finally {
       place.isAsking = false;
     }
@@ -154,7 +150,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
     }
   }
 
-  /** One question at a time: those that hang would each hold a connection. */
+  /** One query at a time, since hanging ones would each hold a connection. */
   async function askOne(place: Place): Promise<void> {
     if (place.isAskingDue) return;
     place.isAskingDue = true;
@@ -194,7 +190,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
     }
   }
 
-  /** False: it has to look. */
+  /** Returns false when a look is needed. */
   function hear(place: Place, news: AppendNews): boolean {
     if (place.settings.topic !== news.topic) return true;
     if (place.reads > 0) {
@@ -260,7 +256,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
         wantsNewer() {
           const { isReused } = place;
           if (isReused) place.wanted += 1;
-          // Once: a round without partitions reads none, and would ask for ever.
+          // Only once: a round without partitions reads none and would ask forever.
           place.isReused = false;
           return isReused;
         },
@@ -282,10 +278,10 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
 }
 
 /**
- * Undefined: it takes a look. An id of another month than the last one known moves a reader to that
- * month's table, which is for counters of this topic alone to say: the channel is one for all
- * schemas of a database. Within the month it only bounds what is read, and what is read is all that
- * was committed in this partition, in order.
+ * Undefined: a look is needed. An id of another month moves a reader to that month's table, which
+ * only counters of this topic may do, because the channel is shared by all schemas of a database.
+ * Within the month the id only bounds the read, which returns all that was committed in this
+ * partition, in order.
  */
 function withNews(counters: Counters, { lastId }: AppendNews): Counters | undefined {
   const { lastIds } = counters;

@@ -1,6 +1,6 @@
 /**
- * From a delivery to its settle, in one of two ways: side by side (parallel-work.ts), or one after
- * the other within a transaction (transactional-work.ts). Here is what both do.
+ * What both ways from a delivery to its settle share: side by side (parallel-work.ts), or in order
+ * within a transaction (transactional-work.ts).
  */
 import type { HandlingReports } from "../../runtime/handling-reports.ts";
 import type { Transaction } from "../../transactions/executor.ts";
@@ -16,35 +16,38 @@ export interface WorkOptions {
   readonly store: Pick<ConsumptionStore, "heldUp" | "isConflict" | "settle" | "settleIn">;
   readonly place: ConsumerPlace;
   readonly reports: HandlingReports;
-  /** The partition is not ours any more. */
+  /** This member no longer holds the partition. */
   readonly onFencedOut: (partition: Partition) => void;
   /** Deliveries have left the partition. */
   readonly onSettled: (partition: Partition) => void;
-  /** Whose turn it is to be handled; default: so many at once as the settings say. */
+  /** Order in which messages are handled. Default: the `concurrency` of the settings. */
   readonly lanes?: Lanes | undefined;
   readonly transaction: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>;
 }
 
 export interface Work {
-  /** Deliveries have been put into the partition. */
+  /** Deliveries were added to the partition. */
   begin(partition: Partition, deliveries: readonly Delivery[]): void;
-  /** Time has passed: what is finished may be written without what is in front of it. */
+  /** Called over time: messages finished behind an open one may be written. */
   look(partition: Partition): void;
-  /** What waits for somebody who is away waits no longer. */
+  /** Ends the rest of messages that wait for a service that is away. */
   close(): void;
 }
 
-/** What comes of it without a call of the handler; undefined: it is to be called. */
+/** Outcome without a call of the handler; undefined when it must be called. */
 export function uncalled({ again, decided, message: { dueInMs } }: Delivery): Outcome | undefined {
   return decided ?? (dueInMs > 0 && !again ? { kind: "delayed", dueInMs } : undefined);
 }
 
-/** An earlier message of its key has failed; a redelivery is that one, or what comes next. */
+/**
+ * Whether an earlier message of its key has failed. A redelivery is that message, or the next in
+ * line.
+ */
 export function isHeldUp({ heldUp }: Partition, { message, again }: Delivery): boolean {
   return !again && message.orderingKey !== null && heldUp.has(message.orderingKey);
 }
 
-/** At once: the next one of the key may begin before this one is settled. */
+/** Takes effect at once: the next message of the key may begin before this one is settled. */
 export function holdUp(
   { onFailed }: WorkOptions["settings"],
   { heldUp }: Partition,
@@ -53,7 +56,7 @@ export function holdUp(
   if (onFailed === "block" && message.orderingKey !== null && holdsUp(outcome)) heldUp.add(message.orderingKey);
 }
 
-/** It is written: takes the deliveries out, and lets go the keys that nothing holds up any more. */
+/** Removes written deliveries and releases keys that nothing holds up any more. */
 export async function settled(options: WorkOptions, partition: Partition, done: Finished): Promise<void> {
   const { reports, settings } = options;
   if (reports.isHeard) for (const delivery of done.deliveries) tellWritten(reports, settings, delivery);
@@ -66,20 +69,20 @@ export async function settled(options: WorkOptions, partition: Partition, done: 
   options.onSettled(partition);
 }
 
-/** Keys of which nothing waits any more, neither in the table nor on its way there. */
+/** Releases keys without waiting messages, both in the table and on the way there. */
 async function letGo(
   { store, settings }: WorkOptions,
   partition: Partition,
   released: readonly string[] = [],
 ): Promise<void> {
   if (released.length === 0) return;
-  // What is due now need not wait for the next look.
+  // Messages due now need not wait for the next look.
   partition.dueAtMs = Number.NEGATIVE_INFINITY;
   let waiting: Set<string>;
   try {
     waiting = new Set(await store.heldUp(partition.partition, released));
   } catch (error) {
-    // They stay held up: the next one of each comes to wait, is due at once, and asks again.
+    // The keys stay held up: the next message of each waits, is due at once, and asks again.
     settings.logger.warn("could not ask which keys wait", { topic: settings.topic, error });
     return;
   }

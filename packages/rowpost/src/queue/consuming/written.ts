@@ -1,4 +1,4 @@
-/** What a settlement writes of deliveries: records, redeliveries, keys to be let go. */
+/** Records, redeliveries and released keys of a settlement. */
 import { MOST_IN_A_RECORD, queueMonth } from "../../message/queue-id.ts";
 import type { ConsumptionRecord, Redelivery } from "../store.ts";
 import { type Delivery, hasRecord, holdsUp, isDone } from "./delivery.ts";
@@ -31,8 +31,8 @@ export function recordsOf(deliveries: readonly Delivery[], mode: ConsumerSetting
 }
 
 /**
- * Those that are no redelivery, in order; each stretch in one month, so that its record goes with
- * the messages when their month is dropped, and short enough to be looked for.
+ * Deliveries that are no redelivery, in order. Each stretch lies in one month, so that its record
+ * is dropped with the messages, and is short enough to be searched for.
  */
 function stretches(deliveries: readonly Delivery[]): readonly Delivery[][] {
   const all: Delivery[][] = [];
