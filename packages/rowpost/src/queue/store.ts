@@ -1,5 +1,5 @@
 /**
- * The queue's store port: topics and their month tables, append, consume. Implemented once in
+ * Store port of the queue: topics and their month tables, appends, consumption. Implemented once in
  * databases/sql/queue over whole statements per dialect. Types only.
  */
 import type { LeaseStore } from "../relay/store.ts";
@@ -9,18 +9,18 @@ import type { RelayedStore } from "./producing/relayed-store.ts";
 
 export type { GroupKey };
 
-/** A topic as its row says. */
+/** A topic with its settings. */
 export interface TopicSettings {
-  /** Its name. */
+  /** Name of the topic. */
   readonly topic: string;
   /** Partitions, 1 to 64. */
   readonly partitions: number;
   /**
-   * Over how many of them messages with an ordering key are spread: as many as there were when
-   * nobody had unread messages.
+   * Partitions over which messages with an ordering key are spread: the number when no group last
+   * had unread messages.
    */
   readonly keyedPartitions: number;
-  /** Months that a message table is kept; null = for ever. */
+  /** Months that messages are kept; null: forever. */
   readonly retentionMonths: number | null;
 }
 
@@ -31,26 +31,26 @@ export interface NewTopic {
 }
 
 export interface TopicStore {
-  /** The topic with these tables for this month and the next; false: it is there already. */
+  /** Creates the topic with tables for this month and the next. Returns false when it exists. */
   create(topic: NewTopic): Promise<boolean>;
-  /** All topics, or this one; in order of their names. */
+  /** All topics or this one, ordered by name. */
   list(topic?: string): Promise<TopicSettings[]>;
   /**
-   * More partitions, or another retention. Keyed messages are spread over the new partitions at
-   * once when no group has unread messages, else by a later call.
+   * Adds partitions or changes the retention. Keyed messages use the new partitions at once when no
+   * group has unread messages, else after a later call.
    */
   alter(change: NewTopic): Promise<void>;
-  /** The topic, its groups and all its tables. False: there was none. */
+  /** Removes the topic with its groups and tables. Returns false when it does not exist. */
   remove(topic: string): Promise<boolean>;
   /** Months that have a message table, in order. */
   months(topic: string): Promise<number[]>;
-  /** Makes the tables of these months, where they are missing. */
+  /** Makes the missing tables of these months. */
   makeMonths(topic: string, months: readonly number[]): Promise<void>;
   /** Month of the database's clock. */
   currentMonth(): Promise<number>;
 }
 
-/** A message to be appended, encoded. */
+/** An encoded message to append. */
 export interface QueuedMessage {
   readonly partition: number;
   readonly key: string | null;
@@ -61,11 +61,11 @@ export interface QueuedMessage {
   readonly orderingKey: string | null;
   readonly delayMs: number | null;
   readonly deliverAtMs: number | null;
-  /** A second one with this is not appended; only in transactions of rowpost's own. */
+  /** A second message with this id is not appended; only in rowpost's own transactions. */
   readonly sourceId: string | null;
 }
 
-/** Where messages come from; stands in each row. */
+/** Origin of messages, stored in each row. */
 export interface ProducerPlace {
   readonly group: string | null;
   readonly ip: string | null;
@@ -78,34 +78,31 @@ export interface AppendRequest {
   /** What the messages' partitions were chosen by: {@link TopicSettings.keyedPartitions}. */
   readonly keyedPartitions: number;
   readonly producer: ProducerPlace;
-  /**
-   * Called behind each statement with rows: the server has something to write, and nothing has to
-   * be done here until it answers.
-   */
+  /** Called after each statement with rows, while the server writes and this process is idle. */
   readonly onSent?: (() => void) | undefined;
 }
 
 export interface AppendOptions {
-  /** True: nobody but the caller has the transaction, and ends it between two statements. */
+  /** The caller alone has the transaction and does not end it during a statement. */
   readonly own?: boolean | undefined;
 }
 
 /**
- * One call's appends in an open transaction. Each of its statements runs in the transaction in
- * which the call was begun or not at all, and then it throws `TransactionRequiredError` (rule:
- * ended-transaction): begun in the turn of the user's call, with nothing awaited before the first
- * one. No promise: the handle is synchronous, and it is done.
+ * The appends of one call in an open transaction. Each statement runs in the transaction in which
+ * the call began, or throws `TransactionRequiredError` (rule: ended-transaction). It begins in the
+ * turn of the user's call, with nothing awaited before the first statement. On a synchronous handle
+ * it returns no promise and is done.
  */
 export interface AppendCall {
   /** The topic as the transaction sees it. */
   findTopic(topic: string): TopicSettings | undefined | Promise<TopicSettings | undefined>;
-  /** Appends in it, all or nothing; a throw and a problem have to be rolled back. */
+  /** Appends all or nothing; a throw or a problem must be rolled back. */
   append(request: AppendRequest): AppendResult | Promise<AppendResult>;
 }
 
 /**
- * What became of an append. `stale`: the topic has another number of partitions for keys now;
- * `missing`: no table for that month. Both have to be rolled back.
+ * `stale`: the number of partitions for keys has changed. `missing`: the month has no table. Both
+ * must be rolled back.
  */
 export type AppendResult =
   | { readonly ids: readonly string[] }
@@ -118,48 +115,48 @@ export interface StoredQueueMessage {
   readonly partition: number;
   readonly key: string | null;
   readonly type: string | null;
-  /** "" where it was left out. */
+  /** "" when left out. */
   readonly body: string;
-  /** Bytes of a body that is longer than the read allows; else undefined. */
+  /** Size in bytes of a body beyond the limit of the read. */
   readonly leftOutBytes?: number | undefined;
   readonly contentType: string | null;
   readonly headers: string | null;
   readonly orderingKey: string | null;
-  /** Milliseconds until it may be delivered, by the database's clock; 0 or less = now. */
+  /** Milliseconds until delivery by the database's clock; 0 or less: now. */
   readonly dueInMs: number;
 }
 
-/** A partition's row in message_consumption. */
+/** A row of message_consumption. */
 export interface Progress {
   readonly partition: number;
-  /** The lowest id that the group has not finished. */
+  /** The group's lowest unfinished id. */
   readonly nextId: string;
-  /** Grows with each rewind: a delivery after it is a new fact, not a duplicate. */
+  /** Grows with each rewind: a delivery after it is no duplicate. */
   readonly round: number;
   readonly epoch: string;
 }
 
-/** Where a group begins that is not known yet. */
+/** Where a new group begins. */
 export type GroupStart = "start" | "end" | { readonly id: string };
 
 export interface ReadRequest {
   readonly topic: string;
   readonly month: number;
   readonly partition: number;
-  /** From this id on, with it. */
+  /** First id, inclusive. */
   readonly fromId: string;
-  /** Up to this id, with it: what the counter said before. */
+  /** Last id, inclusive: the counter as read before. */
   readonly toId: string;
   readonly limit: number;
-  /** Longer bodies, in bytes, are left out; undefined: none is. */
+  /** Leaves out bodies longer than this, in bytes; undefined: no limit. */
   readonly bodyLimit?: number | undefined;
 }
 
-/** Who consumed. */
+/** The consumer of a record. */
 export interface ConsumerPlace {
   readonly ip: string | null;
   readonly port: number | null;
-  /** Id of the member's start: the owner in message_consumption. */
+  /** Id of the member: the owner in message_consumption. */
   readonly instance: string;
 }
 
@@ -171,26 +168,26 @@ export interface ConsumptionRecord {
   readonly key: string | null;
   readonly attempt: number;
   /**
-   * The last three are decisions of a person: with attempt 0, and `redelivered` after n attempts
-   * with -(n + 1), since others may follow it.
+   * The last three are decisions of a person with attempt 0; `redelivered` after n attempts has -(n
+   * + 1), since others may follow.
    */
   readonly result: "consumed" | "failed" | "dead" | "skipped" | "discarded" | "redelivered";
   readonly durationMs: number;
   readonly error: string | null;
 }
 
-/** A message that one group gets again, or no more. */
+/** A redelivery or dead letter of one group. */
 export interface Redelivery {
   readonly id: string;
-  /** Attempts so far; 0 = a delayed message. */
+  /** Attempts so far; 0: a delayed message. */
   readonly attempt: number;
   readonly state: "waiting" | "dead";
-  /** From now; null: when what stands before it in its ordering key is done. */
+  /** From now; null while it waits behind another message of its ordering key. */
   readonly dueInMs: number | null;
   readonly failReason: string | null;
-  /** Where it holds up its ordering key. */
+  /** Set where it holds up its ordering key. */
   readonly orderingKey?: string | null | undefined;
-  /** It was out of message_redelivery: nothing is written when it is there no more. */
+  /** Came from message_redelivery: nothing is written if it is no longer there. */
   readonly again?: boolean | undefined;
 }
 
@@ -203,36 +200,33 @@ export interface Settlement {
   readonly fromId: string;
   /** New progress; undefined: redeliveries only. */
   readonly nextId: string | undefined;
-  /** True: it may be written already, by a settle without an answer, and is not refused then. */
+  /** A settle without an answer may have written it already; then it is not refused. */
   readonly mayBeWritten: boolean;
   readonly records: readonly ConsumptionRecord[];
-  /** Put into message_redelivery, or changed there. */
+  /** Inserted into message_redelivery, or updated there. */
   readonly redeliveries: readonly Redelivery[];
-  /** Taken out of message_redelivery: consumed at last. */
+  /** Consumed and deleted from message_redelivery. */
   readonly redelivered: readonly string[];
-  /** Ordering keys whose first waiting message is due now. */
+  /** Ordering keys whose first waiting message becomes due. */
   readonly released?: readonly string[] | undefined;
 }
 
-/** A redelivery that is due. */
 export interface DueRedelivery {
   readonly id: string;
   readonly attempt: number;
-  /** Attempts that do not count: it was redelivered by hand behind them. */
+  /** Attempts before the last redelivery by hand, which do not count. */
   readonly firstAttempt: number;
-  /** Where it holds up its ordering key. */
+  /** Set where it holds up its ordering key. */
   readonly orderingKey: string | null;
 }
 
-/** What the counters say, committed. */
+/** Committed counters of a topic. */
 export interface Counters {
-  /** Last id given in each partition: nothing at or below it comes any more. */
+  /** Last id of each partition: no more messages come at or below it. */
   readonly lastIds: ReadonlyMap<number, string>;
-  /** Somebody has paused the group. */
   readonly paused: boolean;
 }
 
-/** An attempt that stands in the records. */
 export interface RecordedAttempt {
   readonly id: string;
   readonly attempt: number;
@@ -240,43 +234,41 @@ export interface RecordedAttempt {
   readonly isSilent: boolean;
 }
 
-/** One group's side of the store. Its sessions are shared with those of the same queue. */
+/** One group's side of the store. Shares its sessions with others of the same queue. */
 export interface ConsumptionStore {
-  /** A lease for each partition; `shard` is the partition. */
+  /** One lease per partition; `shard` is the partition. */
   readonly leases: LeaseStore;
   /**
-   * Makes the group's rows for partitions that lack one. A group that is known already begins a new
-   * partition at its start: nobody has read there before.
+   * Makes the group's missing partition rows. A known group begins a new partition at its start,
+   * since it has not read there.
    */
   join(start: GroupStart): Promise<void>;
-  /** Progress of these partitions. */
   progress(partitions: readonly number[]): Promise<Progress[]>;
-  /** What they say now; the same object as before, as long as that is the same. */
+  /** Current counters; returns the same object while they are unchanged. */
   counters(): Promise<Counters>;
-  /** By partition, in how many milliseconds its first redelivery is due; below 0: it is. */
+  /** Milliseconds until the first redelivery of each partition; negative: due. */
   firstDue(): Promise<ReadonlyMap<number, number>>;
-  /** Of these ordering keys, those that a waiting redelivery holds up. */
+  /** Those of the ordering keys that a waiting redelivery holds up. */
   heldUp(partition: number, orderingKeys: readonly string[]): Promise<string[]>;
-  /** Messages in order of their ids; undefined: the table of this month is not there. */
+  /** Messages in id order; undefined: the month has no table. */
   read(request: Omit<ReadRequest, "topic">): Promise<StoredQueueMessage[] | undefined>;
-  /** Attempts on these messages that are written in this round of the group. */
+  /** Recorded attempts on these messages in this round of the group. */
   recorded(round: number, ids: readonly string[]): Promise<RecordedAttempt[]>;
-  /** Due redeliveries of a partition, the oldest first. */
+  /** Oldest first. */
   due(partition: number, limit: number): Promise<DueRedelivery[]>;
-  /** Messages with these ids, in their order; those whose month is gone are left out. */
+  /** Messages in id order; those of dropped months are left out. */
   readIds(ids: readonly string[]): Promise<StoredQueueMessage[]>;
   /**
-   * Writes it all in one transaction, if the partition is still ours at this epoch and stands where
-   * the settlement says; false: it does not, and nothing was written. Records of a month whose
-   * tables were dropped are left out.
+   * Writes everything in one transaction if the partition still has this owner, epoch and progress.
+   * Returns false otherwise, with nothing written. Records of dropped months are left out.
    */
   settle(owner: string, settlement: Settlement, place: ConsumerPlace): Promise<boolean>;
   /**
    * The same within a transaction; false: roll it back. Rejects with `DatabaseConflictError` when a
-   * month was dropped meanwhile; its records are left out when the work is done again.
+   * month was dropped meanwhile; a repetition leaves its records out.
    */
   settleIn(tx: Executor, owner: string, settlement: Settlement, place: ConsumerPlace): Promise<boolean>;
-  /** Was another transaction in the way? Looks at the error, and at what it has as its cause. */
+  /** Whether the error, or one of its causes, is a conflict with another transaction. */
   isConflict(error: unknown): error is Error;
   close(): Promise<void>;
 }
@@ -284,10 +276,10 @@ export interface ConsumptionStore {
 export interface QueueStore {
   readonly topics: TopicStore;
   readonly relayed: RelayedStore;
-  /** In an open transaction, as its last work: the counter stays locked until it ends. */
+  /** The last work of an open transaction: the counter stays locked until it ends. */
   beginAppend(tx: Executor, options?: AppendOptions): AppendCall;
   consumption(key: GroupKey, options: { readonly lockWaitTimeoutMs: number }): ConsumptionStore;
-  /** Makes the queue's own tables; what was done now. */
+  /** Makes the queue's own tables; returns what it did. */
   migrate(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

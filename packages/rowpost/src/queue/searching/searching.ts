@@ -1,6 +1,6 @@
 /**
- * Searching on any SQL database: month by month, the newest first, in steps that look at so many
- * messages at most, until the page is full, everything was searched, or the time is over.
+ * Searches month by month, newest first, in bounded steps until the page is full, the range ends,
+ * or the time is up.
  */
 
 import type { QueueSql } from "../../databases/database.ts";
@@ -30,10 +30,10 @@ import type {
 } from "./requests.ts";
 import { readMessage, readPlaces, readRecords, readTopic, searchKey, walk } from "./statements.ts";
 
-/** Messages of a step along the primary key: the first is small, as most pages are full soon. */
+/** First step along the primary key; small, since most pages fill soon. */
 const FIRST_STEP = 200;
 const LONGEST_STEP = 4_000;
-/** Messages with one key that are looked at in a step. */
+/** Messages of one key examined per step. */
 const KEY_STEP = 200;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
@@ -45,7 +45,7 @@ export interface Searching {
   close(): Promise<void>;
 }
 
-/** Makes it. No connection is opened before its first use. */
+/** Opens no connection before its first use. */
 export function createSearching(sql: QueueSql): Searching {
   const room = openRoom(sql, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   return room.plainly<Searching>({
@@ -55,7 +55,7 @@ export function createSearching(sql: QueueSql): Searching {
   });
 }
 
-/** A dropped month counts from when somebody began to drop it. */
+/** A month counts as dropped from the moment its mark was set. */
 function droppedMonth(row: Row): DroppedMonth {
   return {
     month: integer(row, "month"),
@@ -70,13 +70,12 @@ function droppedMonth(row: Row): DroppedMonth {
 }
 
 interface RangeMap {
-  /** The newest first. */
+  /** Newest first. */
   readonly months: readonly number[];
   readonly dropped: readonly DroppedMonth[];
   readonly absent: readonly number[];
 }
 
-/** What there is of a topic in a range. */
 async function mapOf(
   { months: monthsOf, read }: Room,
   { topic, fromId, toId }: SearchRequest,
@@ -142,9 +141,9 @@ async function search(room: Room, request: SearchRequest): Promise<SearchResult 
 }
 
 interface Step {
-  /** The newest first. */
+  /** Newest first. */
   readonly messages: readonly FoundMessage[];
-  /** What is left of the month ends here; undefined: nothing is. */
+  /** Last id of the month still to search; undefined: none. */
   readonly toId: string | undefined;
 }
 
@@ -168,7 +167,7 @@ function stepper({ isTableMissing, read }: Room, { topic, fromId, key }: SearchR
     }
     found.sort((left, right) => compareIds(right.id, left.id));
     const counts = new Map<number, number>();
-    // Behind the oldest of a partition that has more, another partition's may come before its next.
+    // Past the oldest row of an incomplete partition, the next one may belong to another partition.
     let end = 0;
     let more = false;
     for (; end < found.length && !more; end += 1) {
@@ -229,8 +228,8 @@ async function detail(
 }
 
 /**
- * A batch's record is about the messages between its ends that went well: not about one that has a
- * record of its own in that round, nor about one that is still to come again.
+ * The record of a batch covers the messages between its ends that succeeded, except those with a
+ * record of their own in that round and those still to come again.
  */
 function entriesAbout(
   id: string,
