@@ -1,4 +1,4 @@
-/** A relay's broker from start to stop: whether it can be used at all, and who closes it. */
+/** A relay's use of its broker from start to stop: the initial check, and closing it. */
 import type { Broker } from "../brokers/broker.ts";
 import { withDeadline } from "../runtime/deadline.ts";
 import { describeError } from "../runtime/errors.ts";
@@ -6,22 +6,22 @@ import type { RelaySettings } from "./options.ts";
 
 export interface BrokerUse {
   /**
-   * Asks the broker, at most for the publish timeout. Rejects with what no waiting mends: a missing
-   * package, wrong credentials, options that cannot work. A broker that is away, or slow to answer,
-   * is told of and waited for by the relay.
+   * Checks the broker within the publish timeout. Rejects with errors that waiting cannot fix: a
+   * missing package, wrong credentials, impossible options. A broker that is away or slow is
+   * reported, and the relay waits for it.
    */
   check(stopping: AbortSignal): Promise<void>;
-  /** Closes the broker, when it is the relay's to close and no other relay uses it. */
+  /** Closes the broker if the relay owns it and no other relay uses it. */
   end(): Promise<void>;
 }
 
-/** Our adapters say goodbye for half a second at most; others may not have thought of it. */
+/** rowpost's adapters close within half a second; others may take longer. */
 const CLOSE_MS = 1_000;
 
-/** Relays of this process that were made and not stopped, by their broker. */
+/** Relays of this process that were made and not stopped, by broker. */
 const users = new WeakMap<Broker, number>();
 
-/** Counts from here to `end` as one that uses the broker. */
+/** The broker counts as used from here to `end`. */
 export function useBroker(
   broker: Broker,
   {
@@ -67,7 +67,7 @@ export function useBroker(
   };
 }
 
-/** By shape: an adapter may come with a copy of rowpost of its own. */
+/** By shape: an adapter may bring its own copy of rowpost. */
 function isLasting(error: unknown): boolean {
   return error instanceof Error && "code" in error && "retriable" in error && error.retriable === false;
 }

@@ -1,57 +1,54 @@
 /**
- * What a relay has under way: every message that it has claimed and not settled yet, or is about to
- * claim. (How many there may be, parking/room.ts says.) The window keeps the relay from claiming a
- * message or an ordering key twice, and tells when a shard has nothing under way any more (rule:
- * hand-over).
+ * The window of a relay: every message that it has claimed and not settled, or is about to claim.
+ * (parking/room.ts limits their number.) Keeps the relay from claiming a message or an ordering key
+ * twice, and tells when a shard has nothing under way (rule: hand-over).
  */
 import type { OutgoingMessage } from "../brokers/broker.ts";
 import type { ScannedMessage } from "./store.ts";
 
 /** A message on its way from the scan to its settle. */
 export interface InFlight {
-  /** As it was scanned. */
+  /** As scanned. */
   readonly row: ScannedMessage;
   /** As the broker gets it. */
   readonly outgoing: OutgoingMessage;
-  /** Epoch of its shard when it was taken up. */
+  /** Epoch of its shard when it was taken. */
   readonly epoch: string;
 }
 
 export interface InFlightWindow {
   readonly size: number;
-  /** In flight, or left so recently that a scan may still show it as waiting. */
+  /** In flight, or gone so recently that a scan may still show it as waiting. */
   excludes(id: string): boolean;
   holds(id: string): boolean;
   /** A message of this ordering key is in flight. */
   keyBusy(orderingKey: string): boolean;
   add(messages: readonly InFlight[]): void;
-  /** These have been settled, or their claim came to nothing. */
+  /** Removes messages that were settled or not claimed. */
   remove(messages: readonly InFlight[]): void;
   countOf(shard: number): number;
   entries(): IterableIterator<InFlight>;
   /** Call before a scan starts; the number goes to {@link InFlightWindow.scanReturned}. */
   scanStarts(): number;
   /**
-   * From here on a message that left before that scan started may be taken up again (rule:
+   * From now on messages that left before that scan started may be taken again (rule:
    * listed-in-flight).
    */
   scanReturned(scan: number): void;
 }
 
-/** What is told of messages that enter the window or leave it. */
 export interface WindowListener {
   added(messages: readonly InFlight[]): void;
   removed(messages: readonly InFlight[]): void;
 }
 
-/** Makes an empty window. */
 export function createInFlightWindow(listener: Partial<WindowListener> = {}): InFlightWindow {
   const held = new Map<string, InFlight>();
   const busyKeys = new Map<string, number>();
   const byShard = new Map<number, number>();
   /**
-   * id -> number of the newest scan that had started when it left: that scan may have read the row
-   * before its settle committed.
+   * Maps an id to the newest scan started when it left: that scan may have read the row before its
+   * settle committed.
    */
   const leaving = new Map<string, number>();
   let scans = 0;

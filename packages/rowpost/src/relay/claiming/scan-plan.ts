@@ -16,26 +16,28 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Room } from "../parking/room.ts";
 import type { RelayStore, ScannedMessage } from "../store.ts";
 
-/** How often the table is asked which topics have rows, at most. */
+/** Shortest interval of asking the table which topics have rows. */
 const LOOK_EVERY_MS = 200;
-/** A topic that showed no row for this long is forgotten; the next look finds it again. */
+/** A topic without rows for this long is forgotten until a look finds it again. */
 const REMEMBER_MS = 10_000;
-/** Topics of one scan, in turn: each is two walks of the statement. */
+/** Topics of one scan, in turn: each costs two walks of the statement. */
 const TOPICS_PER_SCAN = 32;
 /** Topics remembered. */
 const MOST_TOPICS = 1_000;
-/** A look takes at most one part in so many of the time: many topics are many statements. */
+/**
+ * A look takes at most one part in this many of the time, since many topics mean many statements.
+ */
 const LOOK_SHARE = 5;
-/** Of the topics that a look found last, from which the next one goes on. */
+/** Last topics of a look, from which the next one continues. */
 const LOOK_ENDS = 8;
 
 /** Undefined: all rows. */
 export type Plan =
   | {
       readonly topics: readonly string[];
-      /** The first ones of a turn over all topics. */
+      /** The first scan of a turn over all topics. */
       readonly isFirst: boolean;
-      /** Others have to wait for the next scan. */
+      /** Others wait for the next scan. */
       readonly isPart: boolean;
       /** The table was asked in this turn which topics have rows. */
       readonly looked: boolean;
@@ -44,11 +46,11 @@ export type Plan =
 
 export interface ScanPlan {
   next(): Promise<Plan>;
-  /** Tells what a scan brought; `full`: there may be more. */
+  /** Takes the result of a scan; `full`: there may be more. */
   returned(plan: Plan, rows: readonly Pick<ScannedMessage, "topic">[], full: boolean): void;
   /**
-   * Topics that had rows lately and take nothing now, or took nothing when the last scan was
-   * planned: a probe may have come due since, and that scan did not look at their rows.
+   * Topics with recent rows that take nothing now, or took nothing when the last scan was planned.
+   * That scan skipped their rows, and a probe may have come due since.
    */
   closed(): readonly string[];
 }
@@ -61,20 +63,19 @@ export interface ScanPlanOptions {
   readonly isAble: () => boolean;
 }
 
-/** Makes a plan that begins with one walk. */
 export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions): ScanPlan {
-  /** Topics that the relay takes by name; no look has to find them. */
+  /** Topics that the relay names need no look. */
   const named = new Set(room.topics?.filter((pattern) => !pattern.includes("*")));
   const areAllNamed = named.size === room.topics?.length;
-  /** Topics that had rows lately, and when; in the order in which they are scanned next. */
+  /** Topics with recent rows and their times, in the order of the next scans. */
   const known = new Map([...named].map((topic) => [topic, Number.POSITIVE_INFINITY]));
-  /** Those of them that were found, and not scanned since. */
+  /** Those found and not scanned since. */
   const found = new Set<string>();
-  /** Those of them that the walks do not show. */
+  /** Those that the walks do not show. */
   const hidden = new Set<string>();
-  /** What the last walk showed. */
+  /** Topics shown by the last walk. */
   let walked: ReadonlySet<string> = new Set();
-  /** What this turn over the open topics has had. */
+  /** Topics already scanned in this turn. */
   const had = new Set<string>();
   let lookedInTurn = false;
   let backlog = false;
@@ -86,20 +87,20 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
 
   const isOpen = (topic: string): boolean => room.of(topic) > 0;
 
-  /** False: it was not time. */
+  /** Returns false when it was not time. */
   async function look(): Promise<boolean> {
     if (areAllNamed) return true;
     const nowMs = clock.monotonicMs();
     if (nowMs < lookAtMs) return false;
     for (const [topic, seenMs] of known) {
-      // One that takes nothing was not looked at, and a walk would read its rows.
+      // A topic that takes nothing was skipped, and a walk would read its rows.
       const isResting = room.takes(topic) && !isOpen(topic);
       if (nowMs - seenMs < REMEMBER_MS || found.has(topic) || isResting) continue;
       known.delete(topic);
       hidden.delete(topic);
     }
     await find(nowMs);
-    // Known, and perhaps with new rows behind the backlog.
+    // Known topics may have new rows behind the backlog.
     for (const topic of known.keys()) if (!walked.has(topic)) hidden.add(topic);
     const tookMs = clock.monotonicMs() - nowMs;
     lookAtMs = nowMs + Math.max(LOOK_EVERY_MS, tookMs * LOOK_SHARE);
@@ -107,8 +108,8 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
   }
 
   /**
-   * When there are more topics than can be remembered, those without a row that is due are
-   * forgotten at the next look, which goes on where this one ended: each has its turn.
+   * With more topics than can be remembered, those without a due row are forgotten at the next
+   * look, which continues where this one ended, so that each has its turn.
    */
   async function find(nowMs: number): Promise<void> {
     const limit = MOST_TOPICS - known.size;
@@ -123,7 +124,7 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
     }
   }
 
-  /** The first ones go to the end, so that each has its turn. */
+  /** The first ones move to the end, so that each has its turn. */
   function first(open: readonly string[]): readonly string[] {
     const topics = open.slice(0, TOPICS_PER_SCAN);
     for (const topic of topics) {
@@ -173,7 +174,7 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
       if (plan === undefined) {
         walked = shown;
         for (const topic of shown) hidden.delete(topic);
-        // A walk to the end hides nobody.
+        // A complete walk hides no topic.
         if (!full) hidden.clear();
         backlog = full;
       } else for (const topic of plan.topics) if (!shown.has(topic)) hidden.delete(topic);

@@ -1,4 +1,4 @@
-/** What the gauges of messages show. */
+/** Gauges of messages. */
 import type { MessageState } from "../../message/states.ts";
 
 /** Messages of a topic in an unfinished state. */
@@ -6,7 +6,7 @@ export interface MessageGauge {
   readonly topic: string;
   readonly state: MessageState;
   readonly count: number;
-  /** Only a part of the state was looked at: there may be more, and other topics. */
+  /** Only part of the state was read: there may be more, and other topics. */
   readonly atLeast: boolean;
   /** Of a waiting one. */
   readonly oldestAgeMs: number;

@@ -1,17 +1,17 @@
 /**
- * A database clock that is set back by hours, by hand or by a fail-over to a server that is behind:
- * a retry that was to come in a minute would wait these hours. The holder of shard 0 compares it
- * with its own monotonic clock, which nobody sets, and brings forward what waits longer than any
- * backoff is. A step that nobody was there to see is not found.
+ * Detects a database clock set back by hours, by hand or by a fail-over to a server that is behind:
+ * a retry due in a minute would wait these hours. The holder of shard 0 compares it with its own
+ * monotonic clock and brings forward messages that wait longer than any backoff. A step while no
+ * relay watches is not found.
  */
 import type { RelaySettings } from "../options.ts";
 import type { HousekeepingStore } from "../store.ts";
 
-/** Less is not worth a change of rows, and can be the pace of a clock that is being corrected. */
+/** A smaller step is not worth changing rows, and may be a clock being corrected gradually. */
 const STEP_MS = 5_000;
 /** Rows of one statement, a millisecond apart. */
 const BATCH = 500;
-/** A million rows: what is met again and again must not keep it going. */
+/** A million rows: repeated encounters must not keep it running. */
 const MOST_BATCHES = 2_000;
 
 export interface SteppedClockOptions {
@@ -19,10 +19,10 @@ export interface SteppedClockOptions {
   readonly settings: Pick<RelaySettings, "clock" | "logger" | "longestBackoffMs">;
 }
 
-/** Looks at the database's clock once; how many messages came forward. */
+/** Checks the database's clock once and returns the number of messages brought forward. */
 export function createSteppedClock({ housekeeping, settings }: SteppedClockOptions): () => Promise<number> {
   const { clock, logger, longestBackoffMs } = settings;
-  /** The least that the database's clock was ahead of the monotonic one at the look before. */
+  /** Smallest lead of the database's clock over the monotonic one at the last look. */
   let leastAheadMs: number | undefined;
   /** Steps whose rows have not come forward yet. */
   let steppedMs = 0;
@@ -30,7 +30,7 @@ export function createSteppedClock({ housekeeping, settings }: SteppedClockOptio
   return async () => {
     const askedAtMs = clock.monotonicMs();
     const databaseMs = await housekeeping.clockMs();
-    // A late answer makes it look further ahead, and never set back.
+    // A late answer makes the clock look further ahead, never set back.
     const mostAheadMs = databaseMs - askedAtMs;
     if (leastAheadMs !== undefined && leastAheadMs - mostAheadMs > STEP_MS) steppedMs += leastAheadMs - mostAheadMs;
     leastAheadMs = databaseMs - clock.monotonicMs();

@@ -25,7 +25,7 @@ export interface LeaseKeeperOptions {
   readonly owner: string;
   readonly settings: Pick<RelaySettings, "label" | "leaseMs" | "heartbeatMs" | "clock">;
   readonly window: Pick<InFlightWindow, "countOf">;
-  /** `silent`: those whose owner neither gave them back nor signed off. */
+  /** `silent`: shards whose owner neither released them nor signed off. */
   readonly onAcquired: (
     shards: readonly number[],
     recovered: number,
@@ -33,60 +33,65 @@ export interface LeaseKeeperOptions {
   ) => void | Promise<void>;
   readonly onLost: (shards: readonly number[]) => void;
   readonly onReleased: (shards: readonly number[]) => void | Promise<void>;
-  /** The lease session is lost: a heartbeat at once gets another one. */
+  /** The lease session is lost: an immediate heartbeat gets another one. */
   readonly onSessionLost: () => void;
-  /** Nobody can be told by a lock that this relay is dead: its shards wait for their leases. */
+  /** No lock shows that this relay is dead: its shards wait for their leases to end. */
   readonly onNoLock: () => void;
 }
 
 export interface LeaseKeeper {
   /**
-   * Renews, notices losses, takes and gives away. Rejects when the database does not answer; leases
-   * then run out by themselves.
+   * Renews leases, notices losses, takes and gives shards away. Rejects when the database does not
+   * answer; leases then expire by themselves.
    */
   heartbeat(): Promise<void>;
-  /** Looks at the locks of other owners. True: a heartbeat at once may find something to take. */
+  /**
+   * Checks the locks of other owners. Returns true when an immediate heartbeat may find something
+   * to take.
+   */
   look(): Promise<boolean>;
-  /** There are other owners whose locks can be looked at. */
+  /** Other owners have locks to check. */
   readonly hasOthers: boolean;
   /**
-   * Our session, and its lock, stood at the last heartbeat and have not been lost since. Without
-   * them no publish starts: others may take our shards before our leases end (rule: session-lock).
+   * Our session and its lock existed at the last heartbeat and were not lost since. Otherwise no
+   * publish starts: others may take our shards before our leases end (rule: session-lock).
    */
   readonly hasSession: boolean;
   /**
-   * Gives every shard back whose publishes have settled. For `stop`: no shard is taken any more.
-   * Returns true when all were given back.
+   * Releases every shard without publishes under way. For `stop`: takes no more shards. Returns
+   * true when all were released.
    */
   releaseSettled(): Promise<boolean>;
   /**
-   * Gives back what has settled, holds nothing any more, and signs off: the other leases run out by
-   * themselves. No shard is taken until `rejoin`.
+   * Releases settled shards, forgets the rest, whose leases expire by themselves, and signs off.
+   * Takes no shard until `rejoin`.
    */
   giveUp(): Promise<void>;
   rejoin(): void;
   /**
-   * Holds nothing any more; the leases run out by themselves. What is still to be settled is lost.
-   * For the end of a `stop` that could not drain.
+   * Forgets all shards; their leases expire by themselves, and unsettled outcomes are lost. Ends a
+   * `stop` that could not drain.
    */
   forget(): void;
   /** Removes this instance from the registry. */
   leave(): Promise<void>;
-  /** Shards that may be scanned: publishable and not being given away. */
+  /** Shards to scan: publishable and not being given away. */
   usable(minLeftMs: number): readonly number[];
-  /** A publish may start: held, with at least this much time left, and with the session's lock. */
+  /**
+   * Whether a publish may start: held, at least this much time left, and the session's lock held.
+   */
   mayPublish(shard: number, minLeftMs: number): boolean;
-  /** Milliseconds of lease left on a shard; 0 when it is not held. */
+  /** Milliseconds of lease left on a shard; 0 when not held. */
   leftMs(shard: number): number;
   /** Epoch of a held shard. */
   epochOf(shard: number): string | undefined;
   fence(): Fence;
   readonly heldCount: number;
-  /** All shards of the table are held here. */
+  /** This relay holds all shards of the table. */
   readonly holdsAll: boolean;
   /**
-   * Every shard that is not held here has an owner that lives: its lock is held, or it has renewed
-   * its lease before our eyes. Else messages of a dead relay may be left, which nobody has yet.
+   * Every other shard has a living owner: its lock is held, or we saw it renew its lease. Otherwise
+   * messages of a dead relay may be left without an owner.
    */
   readonly othersLive: boolean;
   readonly suspensions: readonly SuspensionRule[];
@@ -103,7 +108,6 @@ interface Sighting {
   readonly sinceMs: number;
 }
 
-/** Makes a keeper that holds nothing yet. */
 export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { leases, owner, window } = options;
   const { settings } = options;
@@ -112,13 +116,13 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const sightings = new Map<number, Sighting>();
   const watch = createLockWatch(leases, owner, clock);
   /**
-   * Not used any more, and not yet certainly given back: else a lost statement would cost the next
-   * owner the rest of the lease.
+   * Unused, but not yet certainly released: a lost statement would cost the next owner the rest of
+   * the lease.
    */
   let owed: readonly HeldShard[] = [];
   let shardCount = 0;
   let rows: readonly ShardLease[] = [];
-  /** Owners that were seen to renew a lease. */
+  /** Owners seen to renew a lease. */
   const renewing = new Set<string>();
   let suspensions: readonly SuspensionRule[] = [];
   let leaving = false;
@@ -142,15 +146,14 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     const { leaseMs } = settings;
     const asked = heldShards();
     const lostBefore = lostSessions;
-    // An instance is given up for dead only after the longest pause that still leaves its leases
-    // valid.
+    // An instance counts as dead only after the longest pause that keeps its leases valid.
     const instanceTimeoutMs = Math.max(4 * heartbeatMs, Math.floor(leaseMs / 2));
     const view = await leases.heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held: asked });
     suspensions = view.suspensions;
     shardCount = view.leases.length;
     rows = view.leases;
     keepRenewed(asked, view.held, sentAtMs + leaseMs);
-    // A session that is lost again meanwhile is no better than the one before.
+    // A session lost meanwhile is no better than the previous one.
     if (lostSessions === lostBefore) hasSession = true;
     if (!isTold && !view.instances.some((instance) => instance.owner === owner && instance.lock !== undefined)) {
       isTold = true;
@@ -196,10 +199,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     }
   }
 
-  /**
-   * How many shards are ours when all live instances share evenly; the first ones in order of their
-   * ids get the remainder.
-   */
+  /** Our share when all live instances share evenly; the first ones by id get the remainder. */
   function fairShare(view: LeaseView): number {
     const instances = view.instances.filter((instance) => instance.alive && !watch.isDead(instance.owner));
     const alive = new Set(instances.map((instance) => instance.owner));
@@ -212,7 +212,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   function giveUpExtra(share: number): void {
     const kept = [...held].filter(([, lease]) => !lease.draining).sort(([left], [right]) => left - right);
     for (const [, lease] of kept.slice(share)) lease.draining = true;
-    // The other instance went away again before anything was given to it.
+    // The other instance left before anything was given to it.
     let missing = leaving ? 0 : share - kept.length;
     for (const [, lease] of held) {
       if (missing <= 0) break;
@@ -227,8 +227,8 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     const empty = [...held].filter(([shard, lease]) => lease.draining && window.countOf(shard) === 0);
     const shards = [...owed, ...empty.map(([shard, { epoch }]) => ({ shard, epoch }))];
     if (shards.length === 0) return;
-    // Not ours any more from here on, whatever becomes of the statement: if it is lost it is sent
-    // again, and else the lease runs out.
+    // From here on not ours, whatever happens to the statement: a lost one is sent again, or the lease
+    // expires.
     owed = shards;
     for (const [shard] of empty) held.delete(shard);
     await leases.release({ owner, shards });

@@ -8,22 +8,22 @@ import type { Clock } from "../../runtime/clock.ts";
 
 /** Bounds of the adaptive polling. */
 export interface PollOptions {
-  /** Wait after a scan that found something. Default 10. */
+  /** Pause after a scan that found something, in ms. Default 10. */
   readonly minMs: number;
-  /** Longest wait when idle. Default 250. */
+  /** Longest pause when idle, in ms. Default 250. */
   readonly maxMs: number;
 }
 
-/** Waits stay at the minimum for this long after the last message, then double. */
+/** Pauses stay at the minimum for this long after the last message, then double. */
 const LINGER_MS = 1_000;
 
 export interface PollPace {
   found(): void;
-  /** Wait before the next scan, given that the last one found nothing more to do. */
+  /** Pause before the next scan, after one that found nothing more. */
   nextWaitMs(): number;
 }
 
-/** Makes a pace that begins fast. */
+/** Begins at the fastest pace. */
 export function createPollPace(options: PollOptions, clock: Clock): PollPace {
   let lastFoundMs = clock.monotonicMs();
   let waitMs = options.minMs;

@@ -27,34 +27,34 @@ import type { RelaySettings } from "../options.ts";
 import { scannedToken } from "../row-token.ts";
 import type { RelayStore, ScannedMessage } from "../store.ts";
 
-/** A message and the earlier one of its key behind which it waits. */
+/** A message and the earlier one of its key that it waits behind. */
 export interface Follower {
   readonly row: ScannedMessage;
   readonly headId: string;
 }
 
 export interface Followers {
-  /** The head behind which a row of this key waits for certain, as far as this relay knows. */
+  /** The head that a row of this key surely waits behind, as far as this relay knows. */
   headOf(row: ScannedMessage): string | undefined;
   /**
-   * Moves these out of the scans. One statement at a time; what does not fit in is met again. Where
-   * nothing can be set behind, those with a time are put off for a while when they fill their
+   * Moves these out of the scans. One statement at a time; a scan returns the others again. In
+   * tables that cannot set rows behind, those with a time are postponed when they fill their
    * branch.
    */
   setBehind(followers: readonly Follower[], dueFull: boolean): void;
-  /** The message stands in nobody's way any more. */
+  /** The message no longer blocks its key. */
   gone(orderingKey: string, id: string): void;
-  /** No message of this key is under way any more: followers of its gone heads may come forward. */
+  /** No message of this key is under way: followers of gone heads may come forward. */
   keyFreed(orderingKey: string): void;
   /**
-   * Brings back what stands behind heads that are gone, of the heads whose turn it is; with `all`,
-   * of every head. For the leader, and before a table is called drained: the relay that saw a head
-   * go may have been killed before it brought its followers back. Returns the number.
+   * Brings back followers of gone heads, of the heads whose turn it is or, with `all`, of every
+   * head, and returns their number. For the leader, and before a table counts as drained: the relay
+   * that saw a head go may have died before it brought its followers back.
    */
   release(all?: boolean): Promise<number>;
-  /** How many were brought back so far, by whichever way. */
+  /** Total brought back so far. */
   readonly returned: number;
-  /** The last look found some behind heads that are gone, and somebody holds them locked. */
+  /** The last look found followers of gone heads that another transaction holds locked. */
   readonly isHeld: boolean;
   /** Nothing is being brought back. */
   readonly still: boolean;
@@ -66,30 +66,31 @@ export interface FollowersOptions {
   readonly store: Pick<RelayStore, "housekeeping">;
   readonly keeper: Pick<LeaseKeeper, "fence">;
   readonly settings: Pick<RelaySettings, "batchSize" | "logger" | "onFailed">;
-  /** The table can hold followers behind their heads; else the scans pass over most of them. */
+  /**
+   * The table can hold followers behind their heads; otherwise the scans pass over most of them.
+   */
   readonly isAble: () => boolean;
-  /** Rows have come forward. */
+  /** Called when rows came forward. */
   readonly wake: () => void;
 }
 
-/** Keys whose heads are remembered; housekeeping finds what is forgotten. */
+/** Keys whose heads are remembered; housekeeping finds the forgotten. */
 const REMEMBERED_KEYS = 10_000;
-/** Heads that one look of housekeeping asks for. */
+/** Heads that one look of housekeeping requests. */
 const HEADS_PER_LOOK = 100;
-/** Looks at heads that all stand, until the next time. */
+/** Most consecutive looks at heads that all still block, until the next time. */
 const LOOKS = 10;
-/** A follower is put off for this long. */
+/** How long a follower is postponed. */
 const PUT_OFF_MS = 5_000;
 
 /** Ids of an ordering key's heads that have followers. */
 interface Heads {
   readonly standing: Set<string>;
   readonly gone: Set<string>;
-  /** Nothing has shown that one stands there no more. */
+  /** Nothing suggests that one no longer blocks. */
   isCertain: boolean;
 }
 
-/** Makes the memory of one relay's followers. */
 export function createFollowers({ store, keeper, settings, isAble, wake }: FollowersOptions): Followers {
   const { housekeeping } = store;
   const { batchSize } = settings;
@@ -99,7 +100,7 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   let afterHeadId = "0";
   let returned = 0;
   let isHeld = false;
-  /** One look at a time: a second one would pass over the rows that the first has locked. */
+  /** One look at a time: a second one would skip rows that the first has locked. */
   let looking: Promise<unknown> = Promise.resolve();
 
   function start(work: () => Promise<void>): void {
@@ -120,7 +121,7 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
     for (const [key, own] of grouped(followers, ({ row }) => row.orderingKey ?? "")) remember(key, own);
     const rows = followers.map(({ row, headId }) => ({ ...scannedToken(row), headId }));
     const moved = await housekeeping.setBehind({ fence: keeper.fence(), rows });
-    // A head stands there no more, or a row has changed: the table is asked again.
+    // A head no longer blocks, or a row has changed: the table is asked again.
     for (const { row } of followers) {
       const known = heads.get(row.orderingKey ?? "");
       if (known !== undefined) known.isCertain = moved === rows.length;
@@ -135,7 +136,7 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   function remember(key: string, followers: readonly Follower[]): void {
     const known = heads.get(key) ?? { standing: new Set(), gone: new Set(), isCertain: true };
     for (const { headId } of followers) if (!known.gone.has(headId)) known.standing.add(headId);
-    // The latest ones stay: nobody may ever tell that an old one's head went by other hands.
+    // The latest ones stay: whether an old head was removed by others may never be learned.
     heads.delete(key);
     heads.set(key, known);
     const [oldest] = heads.keys();
@@ -148,9 +149,9 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
     for (const key of keys) {
       const known = heads.get(key);
       if (known === undefined || known.gone.size === 0) continue;
-      // Each head by itself: the first message of the key may stand behind any of them, and a batch
-      // full of another one's followers would only wait for it. Once it goes the key is free again,
-      // and what did not fit in has its turn.
+      // Each head separately: the key's first message may be behind any of them, and a batch full of
+      // another head's followers would only wait for it. Once it goes the key is free again, and the rest
+      // has its turn.
       for (const headId of [...known.gone]) {
         const count = await broughtBack([headId]);
         if (count < batchSize) known.gone.delete(headId);

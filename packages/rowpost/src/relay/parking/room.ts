@@ -26,24 +26,22 @@ import type { Outlet, Outlets } from "./outlets.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
 export interface Room extends Pick<Outlets, "takes" | "topics"> {
-  /** Messages of this topic that may be claimed now; 0: not now. */
+  /** Messages of this topic that may be claimed now. */
   of(topic: string): number;
-  /**
-   * Bytes that bodies of this topic may take now; Infinity: also one that is larger than any share.
-   */
+  /** Bytes of bodies of this topic that fit now; Infinity: even one larger than any share. */
   bytesOf(topic: string): number;
-  /** Topics that this relay has to do with and that take nothing now. */
+  /** This relay's topics that take nothing now. */
   closed(): readonly string[];
   /** No topic of any broker takes a message: nothing to scan for. */
   readonly away: boolean;
   /**
-   * Of these, in id order, what there is room for. Once a topic is full nothing behind it goes, so
-   * that what stays of an ordering key is its beginning.
+   * Selects the messages that fit, in id order. Once a topic is full nothing later of it goes, so
+   * that the part of an ordering key that goes is its beginning.
    */
   admit(messages: readonly InFlight[]): Admission;
   entered(messages: readonly InFlight[]): void;
   left(messages: readonly InFlight[]): void;
-  /** Wait before the next scan: the poll's, or shorter when a broker is to be probed before. */
+  /** Pause before the next scan: the poll's, or shorter when a broker probe is due earlier. */
   waitMs(pollMs: () => number): number;
 }
 
@@ -68,10 +66,9 @@ export interface RoomOptions {
   readonly windowBytes: number;
 }
 
-/** Share of a batch that must be free before a scan for a busy topic is worth its statement. */
+/** Part of a batch that must be free before a scan for a busy topic is worthwhile. */
 const WORTH_SHARE = 4;
 
-/** Makes the room of one relay, all of it free. */
 export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOptions): Room {
   const bytes = createFairShares({ capacity: windowBytes * 2 });
   /** Messages under way, by topic. */
@@ -82,14 +79,14 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
     const { gate, places } = outlets.of(topic);
     const allowance = Math.min(gate.allowance(), breaker.allowance(topic));
     const busy = underWay.has(topic);
-    // A probe goes alone: what is still under way may be the answer.
+    // A probe goes alone: a message still under way may bring the answer.
     if (!gate.open) return busy ? 0 : allowance;
     const free = places.free(topic);
     if (busy && (free < Math.ceil(batchSize / WORTH_SHARE) || bytes.free(topic) === 0)) return 0;
     return Math.max(0, Math.min(allowance, free));
   }
 
-  /** A body larger than any share goes when little else is under way, and none of its topic. */
+  /** A body larger than any share goes when little else, and nothing of its topic, is under way. */
   function fits(topic: string, size: number): boolean {
     return size <= bytes.free(topic) || (bytes.usedBy(topic) === 0 && bytes.used <= windowBytes);
   }
@@ -108,13 +105,13 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
     bytes.giveBack(topic, size);
   }
 
-  /** Whether there is room for all of it, and for what was let in before. */
+  /** Whether it fits beside what was admitted before. */
   function admits({ topic, count, size }: Load): boolean {
     const { gate, places } = outlets.of(topic);
     return gate.open && count <= of(topic) && count <= places.free(topic) && size <= bytes.free(topic);
   }
 
-  /** Lets messages in one by one. */
+  /** Admits messages one by one. */
   function select(messages: readonly InFlight[], entered: Load[]): Admission {
     const rooms = new Map<string, number>();
     const probed = new Set<Outlet>();
@@ -145,7 +142,7 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
       return outlets.all.every(({ gate }) => gate.allowance() === 0);
     },
     admit(messages) {
-      // Counted for as long as it takes to decide; for good when they enter the window.
+      // Counted while deciding; permanently once they enter the window.
       const entered: Load[] = [];
       let isWhole = true;
       for (const load of loadsOf(messages)) {
@@ -169,15 +166,15 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
       for (const load of loadsOf(messages)) leave(load);
     },
     waitMs(pollMs) {
-      // One that is due is waited for at the pace of the poll: its probe is under way, or no
-      // message may be the probe yet.
+      // A due probe is awaited at the pace of the poll: it is under way, or no message may be the probe
+      // yet.
       const probes = outlets.all.map(({ gate }) => gate.waitMs()).filter((ms) => ms > 0);
       return probes.length === outlets.all.length ? Math.min(...probes) : Math.min(pollMs(), ...probes);
     },
   };
 }
 
-/** Messages of each topic and their bytes, together: a batch is mostly of few topics. */
+/** Combines messages by topic: a batch mostly has few topics. */
 function loadsOf(messages: readonly InFlight[]): Iterable<Load> {
   const loads = new Map<string, Load>();
   let last: Load | undefined;

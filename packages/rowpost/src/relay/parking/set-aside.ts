@@ -1,8 +1,8 @@
 /**
- * Rows that a scan found and nobody may send: a broken one becomes `failed` with a reason, one
- * under a suspension rule becomes `suspended`. Fenced, and beside the rounds, one statement at a
- * time: no message of anybody waits for these. What comes in meanwhile, and what a user holds
- * locked, is left alone; the next scan brings it again.
+ * Takes rows out of the scans that must not be sent: a broken one becomes `failed` with a reason,
+ * one under a suspension rule becomes `suspended`. Fenced, beside the rounds and one statement at a
+ * time, so that nothing waits for it. Rows that arrive meanwhile or are locked by a user are left
+ * to the next scan.
  */
 import { ruleReason } from "../../message/suspension-reason.ts";
 import { describeError } from "../../runtime/errors.ts";
@@ -36,11 +36,10 @@ export interface SetAsideOptions {
   readonly settings: Pick<RelaySettings, "logger">;
 }
 
-/** Makes the part of a relay that takes out of its scans what nobody may send. */
 export function createSetAside({ store, keeper, reports, settings }: SetAsideOptions): SetAside {
   const { housekeeping } = store;
   let running: Promise<void> | undefined;
-  /** Failed rows of which some were perhaps not written, with their versions. */
+  /** Failed rows that may not all be written, with their versions. */
   let told: ReadonlyMap<string, string> = new Map();
 
   async function fail(broken: readonly BrokenRow[]): Promise<void> {
@@ -50,8 +49,8 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
       rows: broken.map(({ row, reason }) => ({ ...scannedToken(row), failReason: reason })),
       nextRetryInMs: null,
     });
-    // None: the leases were lost, and their next owner tells. Fewer than asked for: somebody holds
-    // or has changed one, and which is not known: each is told once, however often it is met.
+    // None: the leases were lost, and the next owner reports. Fewer than requested: an unknown one is
+    // locked or changed, so each is reported once, however often it is met.
     if (failed === 0) return;
     for (const { row, reason } of broken) {
       if (told.get(row.id) !== row.lockVersion) reports.failed(row, reason, null);
@@ -71,7 +70,7 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
     reports.suspended(rows.slice(0, suspended));
   }
 
-  /** Each list by itself: one that cannot be written keeps no other. */
+  /** Separate statements: a failure of one list does not stop the other. */
   async function write({ broken, suspended }: SetAsideRows): Promise<void> {
     const lists = [
       () => fail(broken),

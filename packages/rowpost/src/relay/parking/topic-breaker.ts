@@ -17,33 +17,29 @@
 import { backoffCeilingMs } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Messages that a resting topic is probed with after failures that count as attempts. */
+/** Messages that probe a resting topic after failures that count as attempts. */
 export const MESSAGE_PROBE = 100;
-/**
- * Rest after failures that count as attempts: never longer than this, so that the attempts get used
- * up.
- */
+/** Longest rest after failures that count as attempts, so that the attempts get used up. */
 const REFUSING_REST_MS = 1_000;
 /**
- * Rest after destination failures, and without an answer: 200 ms doubled up to this, unless the
- * broker named a time.
+ * Rest after destination failures or missing answers: 200 ms doubled up to this, unless the broker
+ * named a time.
  */
 const AWAY_REST_MS = 30_000;
 /**
- * A topic unused for this long is forgotten, so that a table with many one-off topics cannot grow
- * the map for ever.
+ * A topic unused for this long is forgotten, so that one-off topics cannot grow the map forever.
  */
 const FORGET_MS = 600_000;
 
-/** What one publish of a topic came to. */
+/** Result of one publish call of a topic. */
 export interface TopicReport {
   readonly topic: string;
   readonly sent: number;
   /** Failures of scope `destination`. */
   readonly destination: number;
-  /** Messages for which no answer came. */
+  /** Messages without an answer. */
   readonly unknown: number;
-  /** Failures of scope `message` that a retry can mend. */
+  /** Failures of scope `message` that a retry can fix. */
   readonly retriable: number;
   readonly retryAfterMs: number | undefined;
   /** Of the last failure. */
@@ -51,36 +47,31 @@ export interface TopicReport {
 }
 
 export interface TopicBreaker {
-  /**
-   * How many messages of this topic may be claimed now; Infinity when it is well, 0 while it rests.
-   */
+  /** Messages of this topic that may be claimed now; Infinity when it is well, 0 while it rests. */
   allowance(topic: string): number;
-  /** A claim of this many was made: a probe is used up. */
+  /** This many were claimed: a probe is used up. */
   taken(topic: string, count: number): void;
-  /** Returns `opened` or `closed` when the report changed the breaker, else undefined. */
+  /** Returns `opened` or `closed` when the report changed the breaker. */
   report(report: TopicReport): "opened" | "closed" | undefined;
   /** Whole milliseconds until the topic is probed; 0 when it is not resting. */
   restMs(topic: string): number;
-  /**
-   * Its destination was throttled or away for so long that its messages may have been put off for a
-   * while.
-   */
+  /** Its destination was throttled or away long enough for its messages to be postponed. */
   wasAway(topic: string): boolean;
   /** Topics that are not well. */
   open(): IterableIterator<string>;
-  /** The same with what is known of them; `restsForMs` 0: its probe is due or under way. */
+  /** The same with details; `restsForMs` 0: the probe is due or under way. */
   resting(): readonly { readonly topic: string; readonly restsForMs: number; readonly reason: string }[];
 }
 
 /**
  * After this many publishes without success a destination counts as having been away, however it
- * fails then: it rested 0.2, 0.4 and 0.8 s by then, and for more than a minute where no answer came
- * (a single message that gets none must not cut its own backoff short).
+ * fails then. By then it rested 0.2, 0.4 and 0.8 s, and more than a minute where no answer came (a
+ * single unanswered message must not cut its own backoff short).
  */
 const AWAY_FAILURES = { away: 3, silent: 10, refusing: Number.POSITIVE_INFINITY } as const;
 
 interface OpenBreaker {
-  /** `silent`: no answer came. `refusing`: every message fails for a reason of its own. */
+  /** `silent`: no answer came. `refusing`: every message fails for its own reason. */
   kind: "away" | "silent" | "refusing";
   failures: number;
   wasAway: boolean;
@@ -90,7 +81,6 @@ interface OpenBreaker {
   reason: string;
 }
 
-/** Makes a breaker with every topic closed. */
 export function createTopicBreaker(clock: Clock): TopicBreaker {
   const open = new Map<string, OpenBreaker>();
 
@@ -119,14 +109,13 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
       }
       const kind = destination > 0 ? "away" : unknown > 0 ? "silent" : "refusing";
       if (kind === "refusing" && retriable === 0) {
-        // Nothing was learnt about the topic (a permanent error, an outage): let the next probe
-        // find out.
+        // Nothing was learned about the topic (a permanent error, an outage): the next probe decides.
         if (known !== undefined) known.probing = 0;
         return undefined;
       }
       if (kind !== "refusing" && known !== undefined && known.kind !== "refusing" && restMs(topic) > 0) {
-        // A call that was under way when the topic began to rest tells nothing new. Were it
-        // counted, a full window would end in the longest rest at once.
+        // A call that began before the rest proves nothing new. Otherwise a full window would lead to the
+        // longest rest at once.
         known.probing = 0;
         if (Number.isFinite(retryAfterMs)) {
           known.openUntilMs = Math.max(known.openUntilMs, clock.monotonicMs() + Number(retryAfterMs));
