@@ -1,8 +1,8 @@
 /**
- * The relay's store port: leases, scan, claim, settle, and the small work of housekeeping.
- * Implemented once in databases/sql over whole statements per dialect. Every method that changes a
- * message checks, in the same statement, that this owner still holds the message's shard at the
- * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
+ * Store port of the relay: leases, scan, claim, settle, and housekeeping. Implemented once in
+ * databases/sql over whole statements per dialect. Every method that changes a message checks in
+ * the same statement that this owner still holds the message's shard at the acquired epoch (rule:
+ * takeover-fence): a relay that lost its lease changes nothing.
  */
 import type { Diagnosis, OldTransaction } from "../admin/doctor/diagnosis.ts";
 import type { MessageState } from "../message/states.ts";
@@ -14,18 +14,17 @@ import type { RelayReport } from "./relay-report.ts";
 
 export type { RelayReport };
 
-/** Who may relay a shard until when, as it stands in the table. */
+/** The lease of a shard, as stored. */
 export interface ShardLease {
-  /** Its number, from 0. */
+  /** Number from 0. */
   readonly shard: number;
-  /** Random id of the owning relay's start; undefined = free. */
+  /** Random id of the owning relay; undefined: free. */
   readonly owner: string | undefined;
-  /** Decimal string. Grows with each acquisition, one's own too (rule: watched-sending). */
-  readonly epoch: string;
   /**
-   * Lease end by the database clock, as an opaque text: only compared for being unchanged (rule:
-   * hand-over).
+   * Decimal string. Grows with each acquisition, also by the same owner (rule: watched-sending).
    */
+  readonly epoch: string;
+  /** End by the database clock, as an opaque text: only compared for equality (rule: hand-over). */
   readonly leaseUntil: string;
   /** Lease length of the owner. */
   readonly leaseMs: number;
@@ -40,10 +39,7 @@ export interface HeldShard {
   readonly epoch: string;
 }
 
-/**
- * What fences a statement: the owner, and the epoch of each shard that the statement's messages
- * belong to.
- */
+/** Fences a statement: the owner, and the epoch of each shard of the statement's messages. */
 export interface Fence {
   readonly owner: string;
   /** Index = shard; undefined = not held. */
@@ -53,29 +49,27 @@ export interface Fence {
 /** What this table lets a relay do, found out by {@link RelayStore.open}. */
 export interface TableAbilities {
   /**
-   * There is an index that begins with (state, topic) or, partial on waiting rows, with topic:
-   * waiting rows are found by topic without reading those of others.
+   * An index begins with (state, topic) or, partial on waiting rows, with topic: waiting rows are
+   * found by topic without reading those of others.
    */
   readonly scansByTopic: boolean;
   /**
-   * next_retry_at is precise to the millisecond and reaches beyond the year 3000, and there is an
+   * next_retry_at has millisecond precision and reaches beyond the year 3000, and there is an
    * ordering key.
    */
   readonly setsBehind: boolean;
-  /**
-   * For each missing ability that an index would give: the one CREATE INDEX statement, for the log.
-   */
+  /** One CREATE INDEX statement per ability that an index would add, for the log. */
   readonly missingIndexes: readonly string[];
   /**
-   * The zone of the table's instants, where they are not in UTC and it has daylight saving: in the
-   * hour that it repeats in autumn, a wait can be an hour longer.
+   * Zone of the table's instants if not UTC and with daylight saving: in the hour repeated in
+   * autumn, a wait can be an hour longer.
    */
   readonly shiftingZone?: string | undefined;
-  /** What else is wrong with the table, though a relay can work on it. */
+  /** Other problems of the table that still let a relay work. */
   readonly findings?: readonly Diagnosis[];
 }
 
-/** A waiting message, as a scan returns it. */
+/** A waiting message from a scan. */
 export interface ScannedMessage {
   /** Decimal string. */
   readonly id: string;
@@ -85,9 +79,9 @@ export interface ScannedMessage {
   readonly topic: string;
   /** Null: larger than the request's bodyLimit; {@link RelayStore.readBodies} reads it. */
   readonly body: string | null;
-  /** The column holds NULL: nobody can send it. */
+  /** The column is NULL: the message cannot be sent. */
   readonly isBodyNull: boolean;
-  /** Length of the body as it is stored; 0 for a row of a shard that was not asked for. */
+  /** Stored length of the body; 0 for a row of a shard that was not requested. */
   readonly bodyBytes: number;
   /** JSON text of the headers column; null = none. */
   readonly headers: string | null;
@@ -99,11 +93,11 @@ export interface ScannedMessage {
   readonly deliveryCount: number;
   readonly lockVersion: string;
   readonly identityHash: string;
-  /** It was `sent` before (a resend): stands outside its key's order (rule: key-order). */
+  /** It was `sent` before (a resend): outside its key's order (rule: key-order). */
   readonly resend: boolean;
   /**
-   * Milliseconds since it could first be sent, by the database clock, however often it was tried
-   * since; for metrics, and for how long the slow tier tries it.
+   * Milliseconds since it could first be sent, by the database clock, regardless of attempts; for
+   * metrics and the limit of the slow tier.
    */
   readonly waitingMs: number;
   /** True: from the due branch (next_retry_at <= now); false: from the immediate branch. */
@@ -112,29 +106,26 @@ export interface ScannedMessage {
 
 export interface ScanRequest {
   /**
-   * Shards to look at; undefined = all (no shard predicate in the statement). With shards, rows of
-   * other shards that the scan met may be returned as well, with an empty body: nobody may claim
-   * them, but they tell how far the scan came and whether a branch was full (rule: bounded-scan).
+   * Shards to scan; undefined = all (no shard predicate in the statement). With shards, rows of
+   * other shards may be returned too, with an empty body: they must not be claimed, but show how
+   * far the scan came and whether a branch was full (rule: bounded-scan).
    */
   readonly shards: readonly number[] | undefined;
   /**
-   * Immediate branch: only ids greater than this; "0" = from the start. A hint within one sweep,
-   * never a position (rule: bounded-scan).
+   * Immediate branch: only ids greater than this; "0" = from the start. Valid within one sweep only
+   * (rule: bounded-scan).
    */
   readonly afterId: string;
   readonly immediateLimit: number;
   readonly dueLimit: number;
-  /**
-   * Due branch: rows of other shards that are known to stand in it, read on top of `dueLimit`.
-   * Default 0.
-   */
+  /** Due branch: known rows of other shards in it, read in addition to `dueLimit`. Default 0. */
   readonly foreignDue?: number | undefined;
   /**
-   * When given: only rows of these topics, each with its own cursor and limits; those of the
-   * request itself are then ignored. Reads nothing of other topics where the table has the ability.
+   * Only rows of these topics, each with its own cursor and limits, which replace the request's.
+   * Reads nothing of other topics where the table has the ability.
    */
   readonly topics?: readonly TopicScan[] | undefined;
-  /** A body of more bytes than this is not returned. */
+  /** Bodies of more bytes are not returned. */
   readonly bodyLimit: number;
 }
 
@@ -148,8 +139,8 @@ export interface TopicScan {
 }
 
 /**
- * An unfinished row of an ordering key: what may stand before a candidate (rule: key-order). Sorted
- * by key, then id.
+ * An unfinished row of an ordering key that may precede a candidate (rule: key-order). Sorted by
+ * key, then id.
  */
 export interface KeyQueueRow {
   readonly orderingKey: string;
@@ -163,7 +154,7 @@ export interface KeyQueueRow {
 }
 
 /**
- * Which row a claim, a settle or a recovery means: the row, its shard, and its version when it was
+ * Identifies a row for a claim, a settle or a recovery: the row, its shard, and its version when
  * read.
  */
 export interface RowToken {
@@ -172,19 +163,18 @@ export interface RowToken {
   /** claim: as scanned. settle: as claimed (= scanned + 1). */
   readonly deliveryCount: number;
   /**
-   * Decimal string, since a table of somebody's own may begin at a snowflake. "0" where the layout
-   * has none.
+   * Decimal string, since a user's own table may begin at a snowflake. "0" where the layout has
+   * none.
    */
   readonly lockVersion: string;
   /**
-   * The database's hash of message type and key (SQLite: both as they are): whose row it is. After
-   * a fail-over that lost commits another message may stand under the same id, at the same version
-   * (rule: claim-token).
+   * Database hash of message type and key (SQLite: both in plain). After a fail-over that lost
+   * commits, another message may have the same id and version (rule: claim-token).
    */
   readonly identityHash: string;
 }
 
-/** Outcome of one message. `toState` with `from` must be a legal transition. */
+/** Outcome of one message. `from` to `toState` must be a legal transition. */
 export interface Outcome extends RowToken {
   readonly toState: "sent" | "pending" | "failed";
   /** Broker's receipt; only for sent. */
@@ -192,27 +182,27 @@ export interface Outcome extends RowToken {
   /** Added to retry_count: 1 for a counted attempt. */
   readonly retryDelta: 0 | 1;
   /**
-   * Added to delivery_count: -1 takes back what the claim of an uncounted return has added; a
-   * counted attempt makes it what retry_count becomes.
+   * Added to delivery_count: -1 reverts the claim of an uncounted return; a counted attempt sets it
+   * to the new retry_count.
    */
   readonly deliveryDelta: number;
   /**
-   * next_retry_at in milliseconds from the database's now; null = NULL. For pending it is never set
-   * below deliver_at.
+   * next_retry_at in milliseconds from the database's now; null = NULL. For pending never below
+   * deliver_at.
    */
   readonly nextRetryInMs: number | null;
-  /** Null leaves the column as it is (sent: sets it NULL). */
+  /** Null keeps the column (sent: sets it NULL). */
   readonly failReason: string | null;
 }
 
-/** A row as it is now. */
+/** Current state of a row. */
 export interface RowNow {
   readonly id: string;
   readonly state: MessageState | "unknown";
   readonly deliveryCount: number;
   readonly lockVersion: string;
   readonly identityHash: string;
-  /** It is still in our hands, but somebody holds its lock: to be written later. */
+  /** Still ours, but locked by another transaction: to be written later. */
   readonly isHeld?: boolean | undefined;
 }
 
@@ -221,35 +211,32 @@ export interface SendingRow extends RowToken {
   readonly topic: string;
 }
 
-/** A row that housekeeping failed because nobody could ever have sent it. */
+/** A row that housekeeping failed because it could never be sent. */
 export interface FailedStray extends EventMessage {
   readonly reason: string;
 }
 
-/** Unfinished messages by what they wait for; each count ends at about 10,000. */
+/** Unfinished messages by what they wait for; each count stops at about 10,000. */
 export interface LeftMessages {
   /** Could be sent now. */
   readonly due: number;
   /** Wait for their next attempt. */
   readonly backoff: number;
-  /** Until the first of them is due; undefined: there is none. */
+  /** Time until the first is due; undefined: none. */
   readonly nextBackoffInMs: number | undefined;
-  /** Wait for the time that they were enqueued with. */
+  /** Wait for their delivery time. */
   readonly delayed: number;
-  /** Are set behind an earlier message of their ordering key. */
+  /** Wait behind an earlier message of their ordering key. */
   readonly behind: number;
-  /** In the hands of a relay, perhaps of a dead one. */
+  /** Claimed by a relay, which may be dead. */
   readonly sending: number;
-  /** Tried again late, or only by a person. */
+  /** Retried late, or only by a person. */
   readonly failed: number;
   /** Held back by a person or a rule. */
   readonly suspended: number;
 }
 
-/**
- * A row that housekeeping has to decide about: next_retry_at has come in `sent`, `failed` or
- * `suspended`.
- */
+/** A row with a decision due: its next_retry_at has come in `sent`, `failed` or `suspended`. */
 export interface TimedRow extends SendingRow {
   readonly state: "sent" | "failed" | "suspended";
   readonly type: string;
@@ -257,54 +244,52 @@ export interface TimedRow extends SendingRow {
   readonly retryCount: number;
   /** Milliseconds since gmt_create. */
   readonly ageMs: number;
-  /** Of a `sent` row: what a consumer has reported, `NOT_CONSUMED: …`. */
+  /** Of a `sent` row: a consumer's report, `NOT_CONSUMED: …`. */
   readonly failReason: string | null;
 }
 
 /** What housekeeping decided for a {@link TimedRow}. */
 export interface TimedDecision extends RowToken {
   /**
-   * `clearTimer` changes no state: a `failed` row is not looked at again; a `sent` one goes on
-   * waiting for its confirmation, without a deadline.
+   * `clearTimer` keeps the state: a `failed` row is not looked at again; a `sent` one waits for its
+   * confirmation without a deadline.
    */
   readonly transition: "slowRetry" | "resume" | "confirmTimeoutResend" | "confirmTimeoutFail" | "clearTimer";
   readonly failReason: string | null;
   readonly nextRetryInMs: number | null;
 }
 
-/**
- * A rule that suspends more than one message: an ordering key, a topic, a type, or the whole relay.
- */
+/** A rule that suspends an ordering key, a topic, a type, or the whole relay. */
 export interface SuspensionRule {
-  /** What it holds back. */
+  /** Kind of suspended messages. */
   readonly scope: "ordering_key" | "topic" | "type" | "relay";
   /** The key, topic or type; "*" for the relay. */
   readonly value: string;
-  /** Why. */
+  /** Reason. */
   readonly reason: string;
-  /** Who. */
+  /** Author. */
   readonly author: string;
-  /** Milliseconds until it ends; null = until it is lifted. */
+  /** Milliseconds until it ends; null = until lifted. */
   readonly endsInMs: number | null;
 }
 
-/** A relay instance that reported lately. */
+/** A relay instance that reported recently. */
 export interface RelayInstance {
   /** Random id, as in the lease rows. */
   readonly owner: string;
-  /** host:pid, for people. */
+  /** Readable name, host:pid. */
   readonly label: string;
-  /** It has told of itself lately. */
+  /** It reported recently. */
   readonly alive: boolean;
 }
 
-/** A relay that has reported itself within the last day, as others see it. */
+/** A relay that reported within the last day, as others see it. */
 export interface RelayStatus extends RelayInstance {
-  /** Since its last sign of life, by the database's clock. */
+  /** Time since its last report, by the database's clock. */
   readonly silentMs: number;
-  /** Undefined: it has written none yet, or its version writes none. */
+  /** Undefined: none written yet, or by an older version. */
   readonly report: RelayReport | undefined;
-  /** Age of the report. Its own durations count to now. */
+  /** Age of the report. Its durations are adjusted to now. */
   readonly reportAgeMs: number | undefined;
 }
 
@@ -314,21 +299,20 @@ export interface LeaseView {
   readonly suspensions: readonly SuspensionRule[];
 }
 
-/** What tells that a relay is dead before its leases end (rule: session-lock). */
+/** Shows that a relay is dead before its leases end (rule: session-lock). */
 export interface SessionLock {
   /**
-   * Name of the lock that the relay's lease session holds, for as long as it lives; undefined: its
-   * connection proves nothing, the lease alone decides.
+   * Name of the lock that the lease session holds while it lives; undefined: its connection proves
+   * nothing, only the lease counts.
    */
   readonly lock?: string | undefined;
 }
 
-/** Leases: narrow enough to be simulated. */
+/** Leases, in a port small enough to simulate. */
 export interface LeaseStore {
   /**
-   * Reports this instance as alive, prolongs its leases to now + leaseMs, and reads all leases,
-   * live instances and suspension rules. Returns which held shards were still ours: a shard missing
-   * from `held` is lost.
+   * Reports this instance as alive, extends its leases to now + leaseMs, and reads all leases, live
+   * instances and suspension rules. A held shard missing from `held` is lost.
    */
   heartbeat(request: {
     readonly owner: string;
@@ -339,46 +323,45 @@ export interface LeaseStore {
     readonly held: readonly HeldShard[];
   }): Promise<LeaseView & { readonly held: readonly HeldShard[] }>;
   /**
-   * Takes shards whose lease row still is exactly as observed (owner, epoch, lease_until), epoch +
-   * 1, and in the same transaction, by a second statement, brings their `sending` rows back to
-   * pending (and in `sendingMark: "off"` mode adds 1 to delivery_count of the listed ids). Returns
-   * the shards taken and the number of rows recovered.
+   * Takes shards whose lease row is exactly as observed (owner, epoch, lease_until), with epoch +
+   * 1. A second statement of the same transaction brings their `sending` rows back to pending (with
+   * `sendingMark: "off"` it adds 1 to delivery_count of the listed ids). Returns the shards taken
+   * and the number of recovered rows.
    */
   acquire(request: {
     readonly owner: string;
     readonly leaseMs: number;
     readonly observed: readonly ShardLease[];
   }): Promise<{ readonly acquired: readonly HeldShard[]; readonly recovered: number }>;
-  /** Gives shards away: owner NULL. Only those still ours at that epoch. */
+  /** Releases shards: owner NULL. Only those still ours at that epoch. */
   release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Promise<void>;
-  /** What the relays of the last day say of themselves. */
+  /** Reports of all relays of the last day. */
   reports(): Promise<readonly RelayStatus[]>;
-  /** Writes what this instance says of itself beside its heartbeat: JSON, for people elsewhere. */
+  /** Writes this instance's report beside its heartbeat: JSON, for people elsewhere. */
   report(request: { readonly owner: string; readonly report: string }): Promise<void>;
   /** Removes this instance from the registry. */
   leave(owner: string): Promise<void>;
-  /** Of these session locks, those that nobody holds: their sessions have ended. */
+  /** Returns the session locks that are free: their sessions have ended. */
   freeLocks(locks: readonly string[]): Promise<readonly string[]>;
-  /** Calls `listener` each time the session that holds our own lock is lost. */
+  /** Calls `listener` each time the session with our own lock is lost. */
   onSessionLost(listener: () => void): void;
 }
 
-/** The relay's work on messages. */
 export interface RelayStore {
   /**
-   * Opens sessions, checks the layout against the live table. Throws `SchemaError` that names what
-   * is missing and the command that helps.
+   * Opens sessions and checks the layout against the live table. Throws `SchemaError` that names
+   * what is missing and the command to fix it.
    */
   open(options: RelayStoreOptions): Promise<TableAbilities>;
   readonly leases: LeaseStore;
   readonly housekeeping: HousekeepingStore;
   /** Due and immediate pending rows, READ COMMITTED, no locks. */
   scan(request: ScanRequest): Promise<ScannedMessage[]>;
-  /** Bodies that a scan left out, by id. A row that is gone is missing. */
+  /** Bodies left out by a scan, by id. Rows that are gone are missing. */
   readBodies(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /**
-   * Topics that have waiting rows, at any time, and are not in `known`; at most `limit`. Some may
-   * have no row that is due: a superset is cheaper.
+   * Topics outside `known` with waiting rows, due or not, at most `limit`. A superset of those with
+   * due rows is cheaper.
    */
   waitingTopics(request: { readonly known: readonly string[]; readonly limit: number }): Promise<string[]>;
   /**
@@ -390,50 +373,48 @@ export interface RelayStore {
     readonly failedBlocks: boolean;
   }): Promise<KeyQueueRow[]>;
   /**
-   * pending -> sending, delivery_count + 1, lock_version + 1. Returns the number of rows that
-   * changed. Passes over rows that the table refuses, as every call of housekeeping does.
+   * pending -> sending, delivery_count + 1, lock_version + 1. Returns the number of changed rows.
+   * Skips rows that the table refuses, as every call of housekeeping does.
    */
   claim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
   /**
-   * Of the rows given as claimed, those that ARE in `sending` with exactly this token while the
-   * fence still holds (rule: watched-sending).
+   * Those of the claimed rows that ARE in `sending` with exactly this token while the fence still
+   * holds (rule: watched-sending).
    */
   verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<string[]>;
   /**
    * `sendingMark: "off"`: replaces each held shard's list of ids in flight in its own lease row,
-   * fenced. Returns the shards that matched; only their ids may be published (rule:
-   * listed-in-flight).
+   * fenced. Returns the matching shards; only their ids may be published (rule: listed-in-flight).
    */
   listInFlight(request: {
     readonly fence: Fence;
     readonly idsByShard: readonly { readonly shard: number; readonly ids: readonly string[] }[];
   }): Promise<number[]>;
   /**
-   * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: how long ago
-   * the attempt began (last_retry_at). Returns the rows that are not as their outcome says, as they
-   * are now: empty when all were written, now or by an earlier copy of this settle. A row that
-   * somebody holds locked keeps no other one waiting: it comes back with `isHeld`. Throws
-   * `RowRefusedError` when the table does not take one of them; those `sent` may be written then.
+   * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: time since
+   * the attempt began (last_retry_at). Returns the current state of rows that differ from their
+   * outcome: empty when all were written, now or by an earlier copy of this settle. A locked row
+   * delays no other: it is returned with `isHeld`. Throws `RowRefusedError` when the table refuses
+   * one; those `sent` may be written then.
    */
   settle(request: {
     readonly fence: Fence;
     readonly outcomes: readonly Outcome[];
     readonly elapsedMs: number;
-    /** State that the rows were claimed in: `sending`, or `pending` with sendingMark off. */
+    /** State in which the rows were claimed: `sending`, or `pending` with sendingMark off. */
     readonly from: "sending" | "pending";
     /**
-     * `archive`, `delete`: what becomes at once of rows that are `sent` and wait for no
-     * confirmation; a row that is gone counts as settled. Default `keep`.
+     * `archive`, `delete`: applied at once to rows that are `sent` without confirmation; a row that
+     * is gone counts as settled. Default `keep`.
      */
     readonly onSent?: "keep" | "archive" | "delete" | undefined;
   }): Promise<RowNow[]>;
   /**
-   * Storing and settling in one transaction, for a broker that keeps messages in this database:
-   * locks those of these rows that are as they were claimed and that nobody else holds, calls
-   * `store` with their ids, writes what it resolves to (all `sent`), and commits. Resolves to the
-   * ids that were settled. When the fence lets fewer rows through than were stored, nothing is
-   * written, and it resolves to none. Rejects with what `store` rejects with, with errors of the
-   * database, and, perhaps written, with `CommitUnknownError`.
+   * Stores and settles in one transaction, for a broker that keeps messages in this database: locks
+   * the rows that are as claimed and free, calls `store` with their ids, writes the results (all
+   * `sent`), and commits. Resolves to the settled ids. When the fence passes fewer rows than were
+   * stored, nothing is written and it resolves to none. Rejects with errors of `store` and of the
+   * database and, when it may have been written, with `CommitUnknownError`.
    */
   settleWithin(request: {
     readonly fence: Fence;
@@ -447,8 +428,8 @@ export interface RelayStore {
     readonly beforeCommit: () => void | Promise<void>;
   }): Promise<ReadonlySet<string>>;
   /**
-   * Drops every session, and proves that none of their statements can still take effect (rule:
-   * claim-token for layouts without a claim token). New sessions are opened on the next call.
+   * Drops every session and proves that none of their statements can still take effect (rule:
+   * claim-token for layouts without a claim token). The next call opens new sessions.
    */
   abandonSessions(): Promise<void>;
   close(): Promise<void>;
@@ -459,15 +440,15 @@ export interface RelayStoreOptions {
   readonly sendingMark: "on" | "off";
   readonly statementTimeoutMs: number;
   readonly lockWaitTimeoutMs: number;
-  /** Aborted: every connection is cut, every call fails at once, and none is opened any more. */
+  /** Once aborted, every connection is cut, every call fails at once, and none is opened. */
   readonly signal?: AbortSignal | undefined;
-  /** Called for each row that a call has passed over because the table refuses it. */
+  /** Called for each row skipped because the table refuses it. */
   readonly onRowRefused?: ((refusal: RowRefusal) => void) | undefined;
 }
 
 /**
- * A row that the table does not take as it was to be written: a CHECK, a trigger, a foreign key.
- * Others of its statement were written without it.
+ * A row that the table refused to change: a CHECK, a trigger, a foreign key. Other rows of the
+ * statement were written.
  */
 export interface RowRefusal {
   readonly doing:
@@ -482,15 +463,15 @@ export interface RowRefusal {
     | "bring forward"
     | "archive"
     | "delete";
-  /** Undefined: the statement picks its rows itself. */
+  /** Undefined: the statement selects its rows itself. */
   readonly id: string | undefined;
-  /** With the database's words. */
+  /** Contains the database's message. */
   readonly error: RowRefusedError;
 }
 
 /**
- * Housekeeping: by the holder of shard 0, small batches. All fenced by that lease, and for messages
- * by their own shard's where a relay owns them.
+ * Housekeeping by the holder of shard 0, in small batches. Fenced by that lease, and for messages
+ * owned by a relay by their own shard's.
  */
 export interface HousekeepingStore {
   /** Rows in `sending` in these shards, at most `limit`. */
@@ -498,28 +479,22 @@ export interface HousekeepingStore {
     readonly shards: readonly number[] | undefined;
     readonly limit: number;
   }): Promise<SendingRow[]>;
-  /**
-   * sending -> pending, fenced, token compared. Passes over rows that somebody else holds locked.
-   * Returns the number of rows.
-   */
+  /** sending -> pending, fenced, token compared. Skips locked rows. Returns the number of rows. */
   recover(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
   /** Rows in sent, failed, suspended whose next_retry_at has come. */
   listTimed(request: { readonly limit: number }): Promise<TimedRow[]>;
-  /**
-   * Passes over rows that somebody else holds locked: they stay due and are listed again. Returns
-   * the number of rows that changed.
-   */
+  /** Skips locked rows: they stay due and are listed again. Returns the number of changed rows. */
   applyTimed(request: { readonly decisions: readonly TimedDecision[] }): Promise<number>;
   /**
-   * Rows in no known state, and pending ones whose id is below 1, where no scan looks -> failed,
+   * Rows in an unknown state, and pending ones whose id is below 1, where no scan looks -> failed,
    * with a reason. Returns them.
    */
   failUnknownStates(request: { readonly limit: number }): Promise<readonly FailedStray[]>;
-  /** What is left to be sent, bounded: each count ends at about 10,000. */
+  /** Messages left to send; each count stops at about 10,000. */
   left(): Promise<LeftMessages>;
   /**
    * pending -> failed for rows that cannot be sent as they are (broken headers or body, too many
-   * recoveries). Fenced. Passes over rows that somebody else holds locked, as the next two do.
+   * recoveries). Fenced. Skips locked rows, as the next two do.
    */
   failPending(request: {
     readonly fence: Fence;
@@ -527,9 +502,9 @@ export interface HousekeepingStore {
     readonly nextRetryInMs: number | null;
   }): Promise<number>;
   /**
-   * pending -> suspended for rows under a suspension rule, when the rule still stands in the table:
-   * the caller's may be as old as its last heartbeat, and a row suspended by a rule that was lifted
-   * meanwhile would never be resumed. Fenced. Returns the number.
+   * pending -> suspended for rows under a suspension rule that still exists in the table: the
+   * caller's copy may be as old as its last heartbeat, and a row suspended by a lifted rule would
+   * never be resumed. Fenced. Returns the number.
    */
   suspendPending(request: {
     /** Undefined: not looked up. */
@@ -550,26 +525,24 @@ export interface HousekeepingStore {
   }): Promise<number>;
   /**
    * Sets pending rows behind their head message: out of every scan until they are brought back. Not
-   * a transition. Fenced, token compared; and only while the head stands there unfinished (pending,
-   * sending, suspended, failed) with the same ordering key. The statement locks the head, so that
-   * it cannot settle between the look at it and the write: nobody would bring the followers back.
-   * Passes over heads and rows that somebody else holds locked. Rows behind a head whose id is
-   * above 2.0e14 stay. Returns the number of rows that changed.
+   * a transition. Fenced, token compared; and only while the head is unfinished (pending, sending,
+   * suspended, failed) with the same ordering key. The statement locks the head, so that it cannot
+   * settle between the check and the write, which would strand the followers. Skips locked heads
+   * and rows. Rows behind a head whose id is above 2.0e14 stay. Returns the number of changed rows.
    */
   setBehind(request: {
     readonly fence: Fence;
     readonly rows: readonly (RowToken & { readonly headId: string })[];
   }): Promise<number>;
   /**
-   * Brings rows back that stand behind these messages, those behind the lowest head first, lowest
-   * ids first: next_retry_at = deliver_at when that is ahead, else NULL. Passes over rows that
-   * somebody else holds locked. Returns the number of rows; below `limit`: there are no others that
-   * are free.
+   * Brings back rows behind these messages, lowest head first, then lowest ids: next_retry_at =
+   * deliver_at when that is ahead, else NULL. Skips locked rows. Returns the number of rows; below
+   * `limit`: no others are free.
    */
   bringBack(request: { readonly headIds: readonly string[]; readonly limit: number }): Promise<number>;
   /**
-   * The next messages in the order of ids that have rows behind them, and whether each still stands
-   * in front: it is there, pending, sending or suspended, or failed where that blocks.
+   * The next messages in id order that have rows behind them, and whether each still blocks: it
+   * exists, pending, sending or suspended, or failed where that blocks.
    */
   headsOfBehind(request: {
     readonly afterHeadId: string;
@@ -577,24 +550,23 @@ export interface HousekeepingStore {
     readonly failedBlocks: boolean;
   }): Promise<readonly { readonly headId: string; readonly stands: boolean }[]>;
   /**
-   * Brings backed-off pending rows of a topic forward, and the slow retry of failed ones, in id
-   * order, ramped; never below deliver_at (rule: delay-is-not-retry). Rows that are set behind
-   * stay.
+   * Brings a topic's backed-off pending rows forward, and the slow retry of failed ones, in id
+   * order, ramped; never below deliver_at (rule: delay-is-not-retry). Rows set behind a head stay.
    */
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
-  /** The database's clock, in milliseconds of the epoch. */
+  /** The database's clock, in epoch milliseconds. */
   clockMs(): Promise<number>;
   /**
-   * Transactions that are older than that and keep the row versions of so many others: at most 5,
-   * the worst first. Undefined: this user may not look, or this database knows no such thing.
+   * Transactions older than that which retain the row versions of this many others: at most 5,
+   * worst first. Undefined: this user may not look, or the database has no such data.
    */
   oldTransactions(request: {
     readonly olderThanMs: number;
     readonly heldTransactions: number;
   }): Promise<readonly OldTransaction[] | undefined>;
   /**
-   * Brings pending rows that have failed before, and wait longer than `beyondMs` from now, forward,
-   * in id order, ramped; never below deliver_at. Rows that are set behind, and held ones, stay.
+   * Brings forward pending rows that failed before and wait longer than `beyondMs` from now, in id
+   * order, ramped; never below deliver_at. Rows set behind a head, and locked ones, stay.
    */
   shortenWaits(request: {
     readonly beyondMs: number;
@@ -602,25 +574,25 @@ export interface HousekeepingStore {
     readonly stepMs: number;
   }): Promise<number>;
   /**
-   * Moves finished rows to the archive, or deletes them: locked with their state, one transaction,
-   * counts compared (rule: checked-move). Returns the number.
+   * Archives or deletes finished rows: locked with their state, in one transaction, counts compared
+   * (rule: checked-move). Returns the number.
    */
   removeFinished(request: {
     readonly mode: "archive" | "delete";
     readonly states: readonly ("sent" | "consumed")[];
-    /** Only rows that have been in that state this long. */
+    /** Only rows in that state for this long. */
     readonly olderThanMs: number;
     readonly limit: number;
   }): Promise<number>;
   /** Deletes archived rows older than this. */
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
-  /** Deletes what consumers have confirmed that long ago. */
+  /** Deletes consumer confirmations older than this. */
   forgetConfirmations(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
-  /** Deletes confirmations of unknown messages that were last said that long ago. */
+  /** Deletes confirmations of unknown messages last made that long ago. */
   forgetUnknown(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
   /**
-   * Numbers for gauges: rows by topic and state for unfinished states, and the age of the oldest
-   * waiting one. Bounded work.
+   * Rows by topic and state for unfinished states, and the age of the oldest waiting one. Bounded
+   * work.
    */
   gauges(): Promise<readonly MessageGauge[]>;
 }
