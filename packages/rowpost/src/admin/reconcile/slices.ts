@@ -1,13 +1,13 @@
 /**
- * The window in slices that fit into memory: what a query or the table has of one is read whole,
- * within one state of the database, and long windows are many short transactions.
+ * Cuts the window into slices that fit into memory: a slice is read whole in one snapshot of the
+ * database, so a long window becomes many short transactions.
  */
 import type { Window } from "./store.ts";
 
-/** A slice has more than fits; nothing of it was told. */
+/** A slice is too large; nothing of it was reported. */
 export class TooMuchError extends Error {}
 
-/** Two slices of a second cannot be told apart in a column of whole seconds. */
+/** A column of whole seconds cannot tell two slices of one second apart. */
 const SHORTEST_MS = 2_000;
 
 /**
@@ -26,7 +26,7 @@ export async function inSlices(
       await work(slice, mayFail);
     } catch (error) {
       if (!(error instanceof TooMuchError) || !mayFail) throw error;
-      // Whole seconds, so that columns of whole seconds are cut where the window is.
+      // Whole seconds, for columns of whole seconds.
       lengthMs = Math.max(SHORTEST_MS, Math.ceil(lengthMs / 2_000) * 1_000);
       continue;
     }
