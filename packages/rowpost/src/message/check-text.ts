@@ -1,14 +1,13 @@
-/** What a text must be like, so that every database stores it and gives it back as it was. */
+/** Checks that every database stores a text and returns it unchanged. */
 import { InvalidMessageError } from "../runtime/errors.ts";
 
-/** Says what is wrong with the message `name`. */
 export function invalid(name: string, what: string, cause?: unknown): InvalidMessageError {
   return new InvalidMessageError(`${name}: ${what}`, { cause });
 }
 
 /**
- * What no database of ours can store in a text column, or undefined: PostgreSQL takes no NUL, and
- * UTF-8 has no form for half a surrogate pair, which would come back as U+FFFD.
+ * Names a fault that text columns cannot store, if any: PostgreSQL takes no NUL, and UTF-8 cannot
+ * encode half a surrogate pair, which would come back as U+FFFD.
  */
 export function textFault(text: string): string | undefined {
   if (text.includes("\0")) return "has a NUL character";
@@ -17,8 +16,8 @@ export function textFault(text: string): string | undefined {
 }
 
 /**
- * A field with 1 to `limit` characters. Identities compare byte for byte (rule: exact-bytes); what
- * a database may fold or cut is refused instead.
+ * A field with 1 to `limit` characters. Identities compare byte for byte (rule: exact-bytes), so
+ * anything a database may fold or cut is refused.
  */
 export function checkText(name: string, field: string, value: unknown, limit: number): string {
   if (typeof value !== "string") throw invalid(name, `${field} must be a string, not ${typeof value}`);

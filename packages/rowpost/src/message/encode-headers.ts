@@ -1,16 +1,16 @@
-/** The headers of a message as their column holds them: a JSON object of strings. */
+/** Encodes the headers of a message for their column: a JSON object of strings. */
 import { invalid, textFault } from "./check-text.ts";
 import type { NewMessage } from "./message.ts";
 
 /**
- * Longest headers of a message as JSON, in bytes: what RocketMQ takes as properties, and half of
+ * Longest headers of a message as JSON, in bytes: RocketMQ's limit of properties, and half of
  * MySQL's TEXT.
  */
 const HEADERS_BYTES = 32_767;
 
 /**
- * Headers of the message `name`; none are NULL. `added` are those of rowpost's own making (trace
- * context), which give way to the message's. Throws `InvalidMessageError`.
+ * Headers of the message `name`; NULL when empty. `added` are rowpost's own (trace context); the
+ * message's win. Throws `InvalidMessageError`.
  */
 export function encodeHeaders(
   name: string,
@@ -28,8 +28,8 @@ export function encodeHeaders(
 }
 
 /**
- * Names as HTTP has them, and values without control characters: what every broker can carry, and
- * no line break smuggles in a header.
+ * HTTP header names, and values without control characters: every broker can carry them, and no
+ * line break can inject a header.
  */
 function checkHeaders(name: string, headers: unknown): void {
   if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {

@@ -1,4 +1,4 @@
-/** The producer's side: messages that are written in the transaction of the business change. */
+/** The producer's side: writes messages in the transaction of the business change. */
 import type { Database, StoreOptions } from "../databases/database.ts";
 import { type EncodedMessage, encodeMessage, type MessageRules } from "../message/encode.ts";
 import type { JsonAble, MessageLimits, NewMessage } from "../message/message.ts";
@@ -12,27 +12,24 @@ import { type ConfirmedType, createConfirm } from "./confirm-call.ts";
 import type { Confirmation, ConfirmationResult } from "./confirmations.ts";
 import type { EnqueueCall, EnqueueStatus } from "./message-writer.ts";
 
-/** What happens with a (type, key) that is in the table already: the call throws, or reports it. */
+/** Handling of an existing (type, key): the call throws, or reports it. */
 export type OnDuplicate = "throw" | "ignore";
 
 /** Options of {@link createOutbox}. */
 export interface OutboxOptions {
-  /** Where the messages go: `mysql(…)`, `mariadb(…)`, `postgres(…)` or `sqlite(…)`. */
+  /** Database of the messages: `mysql(…)`, `mariadb(…)`, `postgres(…)` or `sqlite(…)`. */
   readonly database: Database;
-  /** Default: the table that `rowpost migrate` makes. */
+  /** Default: the table of `rowpost migrate`. */
   readonly layout?: StoreOptions["layout"] | undefined;
   /** `created_by` of messages that name none. Default `rowpost`. */
   readonly createdBy?: string | undefined;
-  /**
-   * What differs from the limits of the layout: lower ones, or higher ones where your columns are
-   * wider.
-   */
+  /** Overrides limits of the layout: lower, or higher where your columns are wider. */
   readonly limits?: Partial<MessageLimits> | undefined;
   /** Default `throw`. */
   readonly onDuplicate?: OnDuplicate | undefined;
   /**
-   * Message types whose `confirm.consumers` `outbox.confirm` has to know: what `messageType`
-   * makes. Types not named are consumed with their first confirmation.
+   * Message types from `messageType` whose `confirm.consumers` `outbox.confirm` must know. Other
+   * types are consumed with their first confirmation.
    */
   readonly types?: readonly ConfirmedType[] | undefined;
 }
@@ -43,7 +40,7 @@ export interface EnqueueOptions {
   readonly onDuplicate?: OnDuplicate | undefined;
 }
 
-/** A message; one of a declared type is left to its schema, which may make JSON of what it gets. */
+/** A message. The body of a declared type is left to its schema, which may turn it into JSON. */
 export type Enqueueable<Body> = NewMessage<Body> & (TypedMessage<Body> | { readonly body: JsonAble<Body> });
 
 /** Several messages, each with a body of its own. */
@@ -70,9 +67,9 @@ export interface Outbox {
    */
   enqueue<Body>(tx: unknown, message: Enqueueable<Body>, options?: EnqueueOptions): Promise<EnqueueStatus>;
   /**
-   * Writes several, with one statement for each 1,000 messages or 4,194,304 characters of bodies.
-   * All are checked before the first is written, and when one cannot be written none of the call
-   * stays. Resolves to one status for each, in order.
+   * Writes several messages, one statement per 1,000 messages or 4,194,304 characters of bodies.
+   * All are checked before the first is written, and a failure leaves none. Resolves to one status
+   * for each, in order.
    */
   enqueue<const Bodies extends readonly unknown[]>(
     tx: unknown,
@@ -96,8 +93,8 @@ export interface Outbox {
   /**
    * Begins on the database's own pool or handle, runs `work`, commits, and wakes the relay of this
    * process; rolls back and rethrows when `work` throws. Throws `TransactionLostError` when the
-   * database ended the transaction by itself, such as after a deadlock: run it again. Throws
-   * `MissingAwaitError`, rolled back, when `work` returned before an enqueue or query of it was
+   * database ended the transaction, for instance by a deadlock: run it again. Throws
+   * `MissingAwaitError`, rolled back, when `work` returned before its enqueues and queries were
    * done.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
@@ -112,20 +109,20 @@ export interface Outbox {
 }
 
 /**
- * Messages in one INSERT: more gain nothing (measured: 100 and 1,000 cost the same for each
- * message) and hold the client up for longer.
+ * Messages in one INSERT: more gain nothing (measured: 100 and 1,000 cost the same per message) and
+ * block the client for longer.
  */
 const MESSAGES_PER_STATEMENT = 1_000;
 /**
- * Characters of bodies in one INSERT: with every character escaped or three bytes long it still
- * fits MariaDB's packet of 16 MiB.
+ * Characters of bodies in one INSERT: fits MariaDB's packet of 16 MiB even if every character is
+ * escaped or takes three bytes.
  */
 const TEXT_PER_STATEMENT = 4_194_304;
 
 /**
- * Makes an outbox. Connects to nothing. Throws `ConfigurationError` for an option that there is
- * not, a database or layout that is none, limits that are no positive whole numbers, and a
- * `createdBy` on a layout without that column.
+ * Creates an outbox without connecting. Throws `ConfigurationError` for an unknown option, an
+ * invalid database or layout, limits that are not positive whole numbers, and a `createdBy` without
+ * that column in the layout.
  */
 export function createOutbox(options: OutboxOptions): Outbox {
   checkOptions("createOutbox", options, KINDS);
@@ -233,9 +230,8 @@ function checkOnDuplicate(value: unknown): void {
 }
 
 /**
- * Validates and encodes every message before anything is written. A promise only where something
- * has to be waited for: the first statement of a call that needs no waiting is sent at once, in
- * front of whatever the program sends next.
+ * Validates and encodes every message before anything is written. Returns a promise only when
+ * needed: otherwise the first statement is sent at once, before anything the program sends next.
  */
 function encodeAll(
   messages: readonly NewMessage[],
@@ -258,10 +254,7 @@ function encodeAll(
   return encoded;
 }
 
-/**
- * A message made by a declared type, with its body as the schema makes it; any other message as it
- * is.
- */
+/** Applies the schema of a declared type; returns other messages unchanged. */
 function validateDeclared(message: NewMessage): NewMessage | Promise<NewMessage> {
   const declared = (message as Partial<TypedMessage> | null | undefined)?.[DECLARED_TYPE];
   if (declared?.schema === undefined) return message;
@@ -271,8 +264,7 @@ function validateDeclared(message: NewMessage): NewMessage | Promise<NewMessage>
 }
 
 /**
- * One statement, or as few as fit; when a later one fails, what the earlier ones wrote is taken
- * back.
+ * Uses as few statements as fit; when a later one fails, the rows of the earlier ones are deleted.
  */
 async function insertAll(
   call: EnqueueCall,
@@ -288,8 +280,7 @@ async function insertAll(
       statuses.push(...partStatuses);
       written.push(...part.filter((_, index) => partStatuses[index] === "enqueued"));
     } catch (error) {
-      // Where the transaction is lost nothing can be taken back, and nothing has to be. The caller
-      // gets the first error.
+      // In a lost transaction nothing can or needs to be undone. The caller gets the first error.
       await call.undo(written, error).catch(() => undefined);
       throw written.length > 0 && error instanceof TransactionRequiredError
         ? endedWithin(written.length, error)
