@@ -1,6 +1,6 @@
 /**
- * Other characters than ASCII as \uXXXX: for databases and columns whose character set lacks them.
- * A JSON text stays the same JSON.
+ * Writes other characters than ASCII as \uXXXX, for databases and columns whose character set lacks
+ * them. A JSON text stays the same JSON.
  */
 export function inAscii(text: string): string {
   return text.replace(

@@ -1,14 +1,14 @@
-/** How long to wait before the next try. Pure: the caller brings the attempt and the randomness. */
+/** Waits between tries. Pure: the caller supplies the attempt and the randomness. */
 
-/** An exponential backoff, and where in it we are. */
+/** An exponential backoff, and the position in it. */
 export interface BackoffOptions {
-  /** Number of the attempt that failed; 1 = the first. */
+  /** Number of the failed attempt, from 1. */
   readonly attempt: number;
   /** Ceiling of the first wait. */
   readonly baseMs: number;
-  /** Each ceiling is the one before times this. At least 1. */
+  /** Growth of the ceiling per attempt, at least 1. */
   readonly factor: number;
-  /** No ceiling above this. */
+  /** Highest ceiling. */
   readonly maxMs: number;
 }
 
@@ -36,8 +36,8 @@ export function backoffMs(options: BackoffOptions, random: () => number = Math.r
 
 /** The longest wait that {@link backoffMs} can draw for this attempt. */
 export function backoffCeilingMs({ attempt, baseMs, factor, maxMs }: BackoffOptions): number {
-  // A large power is Infinity, and 0 * Infinity is NaN: the exponent is cut where 2 ^ 64 already
-  // exceeds any limit.
+  // Limits the exponent where 2 ^ 64 exceeds any limit: a large power is Infinity, and 0 * Infinity
+  // is NaN.
   const exponent = Math.min(Math.max(attempt - 1, 0), 64);
   return Math.floor(Math.min(maxMs, baseMs * factor ** exponent));
 }
@@ -47,8 +47,8 @@ export const LONGEST_RETRY_MS = 1_000;
 const FIRST_RETRY_MS = 50;
 
 /**
- * Wait of a loop after this many failed statements in a row: from 100 ms doubled up to a second.
- * Without jitter: it is one loop, and not a crowd.
+ * Wait of a loop after this many failed statements in a row: 100 ms doubled up to a second. One
+ * loop needs no jitter.
  */
 export function retryPauseMs(failures: number): number {
   return backoffCeilingMs({ attempt: failures + 1, baseMs: FIRST_RETRY_MS, factor: 2, maxMs: LONGEST_RETRY_MS });

@@ -1,28 +1,28 @@
 /**
- * Options as plain JavaScript hands them in: a name that nobody knows is a setting that is not
- * made, and a wrong kind shows itself at the first message, in words of V8. Each factory checks its
- * own here. No text repeats a value, which may be a password.
+ * Checks options from plain JavaScript: an unknown name would be ignored, and a wrong kind would
+ * show only at the first message, in an error of V8. Every factory uses it. No text repeats a
+ * value, which may be a password.
  */
 import { ConfigurationError } from "./errors.ts";
 
-/** What a value has to be: what `typeof` says of it, `array`, or anything at all. */
+/** Kind of a value: a result of `typeof`, `array`, or anything. */
 type Kind = "string" | "number" | "boolean" | "function" | "object" | "array" | "any";
 
 /** One of several. */
 type Kinds = readonly Kind[];
 
-/** An object that somebody has to have made: one of its members, and the words for where from. */
+/** An object from another factory: one of its members, and where it comes from. */
 interface Made {
   readonly has: string;
   readonly from: string;
-  /** Nothing works without it, so it is told before a name that is not known. */
+  /** Required, so its absence is reported before an unknown name. */
   readonly needed?: true;
 }
 
-/** One entry for each option: the compiler asks for a new one's. */
+/** One entry per option, enforced by the compiler. */
 export type OptionKinds<Options> = { readonly [Name in keyof Options]-?: Kind | Kinds | Made };
 
-/** A database object that has the port that is asked for. */
+/** A database object that has the given port. */
 export function databaseWith(port: string): Made {
   return {
     needed: true,
@@ -31,13 +31,11 @@ export function databaseWith(port: string): Made {
   };
 }
 
-/** A table layout. */
 export const LAYOUT: Made = {
   has: "columns",
   from: "an object: tLocalMessageLayout, messageTableLayout, or what createLayout makes",
 };
 
-/** A broker of any adapter. */
 export const BROKER: Made = {
   needed: true,
   has: "publish",
@@ -130,7 +128,7 @@ function nameOf(value: unknown): string {
   return name === undefined || name === "Object" ? "a plain object" : `an object of the class ${name}`;
 }
 
-/** Undefined where none is near: a wrong guess costs more than none. */
+/** Undefined when none is near: a wrong guess is worse than none. */
 function nearestOf(name: string, known: readonly string[]): string | undefined {
   const wanted = name.toLowerCase();
   const near = known
@@ -140,7 +138,9 @@ function nearestOf(name: string, known: readonly string[]): string | undefined {
   return near[0]?.each;
 }
 
-/** Letters to change, add or drop, until one is the other; one that holds the other is near. */
+/**
+ * Letters to change, add or drop, until one is the other; a name that contains the other is near.
+ */
 function distanceOf(left: string, right: string): number {
   if (left.length >= 4 && right.length >= 4 && (left.includes(right) || right.includes(left))) return 1;
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);

@@ -2,8 +2,7 @@ import { systemClock } from "./clock.ts";
 import { RowpostError } from "./errors.ts";
 
 /**
- * Something did not end in its time. What it was doing may still be going on, or have happened: the
- * outcome is unknown.
+ * Something did not end in time. It may still be running or have happened: the outcome is unknown.
  */
 export class DeadlineError extends RowpostError {
   constructor(what: string, deadlineMs: number, options: { cause?: unknown } = {}) {
@@ -13,7 +12,7 @@ export class DeadlineError extends RowpostError {
 
 /** Options of {@link withDeadline}. */
 export interface DeadlineOptions {
-  /** What is done, for the error's text: "the publish", "statement claim". */
+  /** The action, for the error's text: "the publish", "statement claim". */
   readonly what: string;
   readonly ms: number;
 }
@@ -40,17 +39,19 @@ export async function withDeadline<Result>(
   }
 }
 
-/** How long a goodbye may take: a server that does not answer it notices the closed socket. */
+/**
+ * Longest wait for closing a connection; a server that does not answer notices the closed socket.
+ */
 export const CLOSE_WITHIN_MS = 500;
-/** How long a pool waits for the transactions that run on it. */
+/** Longest wait of a pool for its running transactions. */
 export const POOL_CLOSE_MS = 5_000;
 
-/** Resolves when the closing is done or has failed, at the latest after `ms`. */
+/** Resolves when closing is done or has failed, at the latest after `ms`. */
 export async function closeQuietly(closing: Promise<unknown>, ms: number = CLOSE_WITHIN_MS): Promise<void> {
   await atMost(ms, closing);
 }
 
-/** Resolves when it has ended, well or badly, at the latest after `ms`; it goes on then. */
+/** Resolves when it has ended in any way, or after `ms`, leaving it running. */
 export async function atMost(ms: number, running: Promise<unknown>): Promise<void> {
   await withDeadline(() => running, { what: "it", ms }).catch(() => undefined);
 }

@@ -1,5 +1,5 @@
 /**
- * The items by a key of theirs: keys in the order of their first item, items in their own order.
+ * Groups items by key: keys in the order of their first item, items in their own order.
  * (`Map.groupBy` needs Node 21.)
  */
 export function grouped<Key, Item>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {

@@ -1,4 +1,4 @@
-/** A bound on how long a handler may take. */
+/** Time limit of a handler. */
 import { linkSignals } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { RowpostError } from "./errors.ts";
@@ -21,11 +21,11 @@ interface Limit {
   /** The handler's signal follows it. */
   readonly signal: AbortSignal;
   /**
-   * Rejects only when the handler has ended: what it writes to would otherwise be given to somebody
-   * else while it still runs.
+   * Rejects only when the handler has ended, so that its transaction is not given to others while
+   * it runs.
    */
   readonly waitsForEnd?: boolean;
-  /** How a late handler ended: what it threw, or undefined. */
+  /** Called with the error of a late handler, if any. */
   readonly ended: (error: unknown) => void;
 }
 

@@ -1,8 +1,8 @@
 import { ConfigurationError } from "./errors.ts";
 
 /**
- * A part of a URL without its percent signs. `what` names it for the error; the text is not in
- * there, as it may be a secret.
+ * Decodes a part of a URL. `what` names it in the error, which omits the text, as it may be a
+ * secret.
  */
 export function percentDecoded(what: string, text: string): string {
   try {
