@@ -195,7 +195,7 @@ function textOf(thrown: unknown): string {
   return text === "[object Object]" ? JSON.stringify(thrown).slice(0, 1_000) : text;
 }
 
-/** Text for logs and `fail_reason`: code, message and the first useful line of the stack. */
+/** Text for logs and `fail_reason`: code and message. */
 export function describeError(error: unknown): string {
   try {
     if (!(error instanceof Error)) return textOf(error);
