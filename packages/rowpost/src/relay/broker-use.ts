@@ -1,4 +1,4 @@
-/** A relay's use of its broker from start to stop: the initial check, and closing it. */
+/** The initial check of a relay's broker, and closing it. */
 import type { Broker } from "../brokers/broker.ts";
 import { withDeadline } from "../runtime/deadline.ts";
 import { describeError } from "../runtime/errors.ts";
@@ -7,21 +7,20 @@ import type { RelaySettings } from "./options.ts";
 export interface BrokerUse {
   /**
    * Checks the broker within the publish timeout. Rejects with errors that waiting cannot fix: a
-   * missing package, wrong credentials, impossible options. A broker that is away or slow is
-   * reported, and the relay waits for it.
+   * missing package, wrong credentials, impossible options. A broker that is away or slow is only
+   * reported.
    */
   check(stopping: AbortSignal): Promise<void>;
-  /** Closes the broker if the relay owns it and no other relay uses it. */
+  /** Closes the broker if the relay owns it and no other uses it. */
   end(): Promise<void>;
 }
 
 /** rowpost's adapters close within half a second; others may take longer. */
 const CLOSE_MS = 1_000;
 
-/** Relays of this process that were made and not stopped, by broker. */
+/** Running relays of this process, by broker. */
 const users = new WeakMap<Broker, number>();
 
-/** The broker counts as used from here to `end`. */
 export function useBroker(
   broker: Broker,
   {

@@ -1,4 +1,4 @@
-/** Assembles a relay from the bottom up: each part is made before the parts that use it. */
+/** Assembles a relay, each part before those that use it. */
 import { randomUUID } from "node:crypto";
 import type { Broker } from "../brokers/broker.ts";
 import type { Database, TableLayout } from "../databases/database.ts";
@@ -39,7 +39,7 @@ export interface RelayEngineOptions {
   readonly cutoff: AbortSignal;
 }
 
-/** The running parts of a relay; relay.ts documents its methods. */
+/** relay.ts documents its methods. */
 export interface RelayEngine extends RelayRunner {
   readonly owner: string;
   readonly counts: RelayCounts;
@@ -97,7 +97,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     events,
     setsBehind: () => source.abilities.setsBehind,
     onRelease: lookAgain,
-    // An error is reported; the messages come due later by themselves.
+    // After an error the messages come due later by themselves.
     onTopicBack: (topic) => void reported(reports, "reset backoff", housekeeping.resetBackoff(topic)),
   });
   const { room, health, followers } = parking;
@@ -172,7 +172,7 @@ interface SettlerListeners {
   readonly followers: Pick<Followers, "gone">;
 }
 
-/** Messages that are settled, fenced or lost leave the window and are reported. */
+/** Messages that are settled, fenced or lost leave the window. */
 function settlerEvents({ settings, reports, window, followers }: SettlerListeners): SettlerEvents {
   return {
     onSettled(settlements) {
@@ -199,7 +199,7 @@ function settlerEvents({ settings, reports, window, followers }: SettlerListener
   };
 }
 
-/** Runs work beside the loops and reports its failure and recovery. */
+/** Work beside the loops; reports failure and recovery. */
 async function reported(reports: RelayReports, part: string, work: Promise<unknown>): Promise<void> {
   try {
     await work;

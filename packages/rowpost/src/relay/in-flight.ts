@@ -1,39 +1,32 @@
 /**
- * The window of a relay: every message that it has claimed and not settled, or is about to claim.
- * (parking/room.ts limits their number.) Keeps the relay from claiming a message or an ordering key
- * twice, and tells when a shard has nothing under way (rule: hand-over).
+ * The window of a relay: every message claimed and not settled, or about to be claimed
+ * (parking/room.ts limits them). Prevents claiming a message or a key twice, and tells when a shard
+ * has nothing under way (rule: hand-over).
  */
 import type { OutgoingMessage } from "../brokers/broker.ts";
 import type { ScannedMessage } from "./store.ts";
 
-/** A message on its way from the scan to its settle. */
 export interface InFlight {
   /** As scanned. */
   readonly row: ScannedMessage;
   /** As the broker gets it. */
   readonly outgoing: OutgoingMessage;
-  /** Epoch of its shard when it was taken. */
   readonly epoch: string;
 }
 
 export interface InFlightWindow {
   readonly size: number;
-  /** In flight, or gone so recently that a scan may still show it as waiting. */
+  /** In flight, or gone so recently that a scan may still show it. */
   excludes(id: string): boolean;
   holds(id: string): boolean;
-  /** A message of this ordering key is in flight. */
   keyBusy(orderingKey: string): boolean;
   add(messages: readonly InFlight[]): void;
-  /** Removes messages that were settled or not claimed. */
   remove(messages: readonly InFlight[]): void;
   countOf(shard: number): number;
   entries(): IterableIterator<InFlight>;
   /** Call before a scan starts; the number goes to {@link InFlightWindow.scanReturned}. */
   scanStarts(): number;
-  /**
-   * From now on messages that left before that scan started may be taken again (rule:
-   * listed-in-flight).
-   */
+  /** Messages that left before that scan may be taken again (rule: listed-in-flight). */
   scanReturned(scan: number): void;
 }
 
@@ -47,8 +40,8 @@ export function createInFlightWindow(listener: Partial<WindowListener> = {}): In
   const busyKeys = new Map<string, number>();
   const byShard = new Map<number, number>();
   /**
-   * Maps an id to the newest scan started when it left: that scan may have read the row before its
-   * settle committed.
+   * The newest scan started when a message left: it may have read the row before the settle
+   * committed.
    */
   const leaving = new Map<string, number>();
   let scans = 0;

@@ -1,4 +1,4 @@
-/** Counts, events, metrics and log lines of one relay, all in one place. */
+/** Counts, events, metrics and log lines of one relay. */
 import {
   CommitUnknownError,
   DatabaseConflictError,
@@ -11,7 +11,7 @@ import type { RelaySettings } from "./options.ts";
 import type { Settlement } from "./publishing/settler.ts";
 import type { RowNow, ScannedMessage } from "./store.ts";
 
-/** Most log lines about one outage, since each part of the relay may meet it with another error. */
+/** Most log lines about one outage: each part may meet another error. */
 const MOST_REASONS = 8;
 
 /** Totals of a relay since it was made. */
@@ -34,9 +34,9 @@ export interface RelayCounts {
   readonly suspended: number;
 }
 
-/** Failures of a part of the relay since its statements last worked. */
+/** Failures of a part since its statements last worked. */
 export interface Failing {
-  /** Monotonic times of the first and the latest failure in a row. */
+  /** Monotonic. */
   readonly sinceMs: number;
   readonly lastMs: number;
   /** Text of the latest one. */
@@ -53,11 +53,11 @@ export interface RelayReports {
   failed(message: EventMessage, reason: string, slowRetryInMs: number | null): void;
   suspended(messages: readonly ScannedMessage[]): void;
   recovered(count: number): void;
-  /** A statement of this part failed; the first failure in a row emits an event. */
+  /** The first failure in a row emits an event. */
   databaseAway(part: string, error: unknown): void;
   /** A statement of this part worked. */
   databaseBack(part: string): void;
-  /** Undefined: the last statement of this part worked. */
+  /** Undefined: its last statement worked. */
   failing(part: string): Failing | undefined;
 }
 
@@ -186,13 +186,13 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
   };
 }
 
-/** The server answered with an error: a missing right or table, or a refused row. */
+/** A missing right or table, or a refused row. */
 export function isAnswer(error: unknown): boolean {
   const unknown = [DatabaseUnavailableError, DatabaseConflictError, CommitUnknownError];
   return !unknown.some((kind) => error instanceof kind);
 }
 
-/** Fields of a message for events and log lines, never its body. */
+/** Never includes the body. */
 export function about(
   message: Pick<ScannedMessage, "id" | "type" | "key" | "topic">,
 ): EventMessage & Record<string, string> {

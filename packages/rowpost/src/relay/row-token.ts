@@ -12,10 +12,7 @@ export function scannedToken(message: ScannedMessage): RowToken {
   };
 }
 
-/**
- * Token after our claim: both counters one up, or as scanned when the claim did not touch the row
- * (sendingMark off).
- */
+/** Both counters one up, or as scanned when the claim did not touch the row (sendingMark off). */
 export function claimedToken(message: ScannedMessage, sendingMark: "on" | "off"): RowToken {
   const token = scannedToken(message);
   if (sendingMark === "off") return token;

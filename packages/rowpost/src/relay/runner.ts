@@ -1,4 +1,4 @@
-/** The loops of a relay, their start and their stop. */
+/** The loops of a relay. */
 import { setImmediate } from "node:timers/promises";
 import { onAbort, untilAborted } from "../runtime/abort.ts";
 import { LONGEST_RETRY_MS, retryPauseMs } from "../runtime/backoff.ts";
@@ -26,9 +26,7 @@ export interface RelayRunnerOptions {
   readonly window: InFlightWindow;
   /** Rings when a message left the window. */
   readonly freed: WakeUp;
-  /** Rings when there may be something to send. */
   readonly wakeUp: WakeUp;
-  /** Rings when the lease session was lost, or a report is due. */
   readonly heartbeatDue: WakeUp;
   readonly selfReport: Pick<SelfReport, "tell">;
   readonly parking: Pick<Parking, "room" | "setAside" | "followers">;
@@ -40,18 +38,15 @@ export interface RelayRunnerOptions {
 }
 
 export interface RelayRunner {
-  /** Opens the store and takes the first leases. Rejects when the table differs from the layout. */
+  /** Takes the first leases. Rejects when the table differs from the layout. */
   open(): Promise<void>;
   run(): void;
   tick(): Promise<{ readonly claimed: number; readonly exhausted: boolean }>;
-  /**
-   * Resolves to true after the first round that left nothing to send; to false when the time is up,
-   * the signal is aborted or the relay stopped.
-   */
+  /** True after the first round that left nothing to send; false on timeout, abort or stop. */
   exhausted(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
   stop(): Promise<{ readonly drained: boolean; readonly unsettled: number }>;
   wake(): void;
-  /** Since the last answered heartbeat; undefined: none yet. */
+  /** Undefined: none yet. */
   heartbeatAgoMs(): number | undefined;
 }
 
@@ -60,7 +55,7 @@ interface Step {
   readonly asked: boolean;
 }
 
-/** How often `stop` checks when nothing settles, since the database may be away. */
+/** The database may be away. */
 const STOP_STEP_MS = 100;
 
 export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
@@ -84,7 +79,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       await keeper.heartbeat();
       beatenMs = startedMs;
     } catch (error) {
-      // Due again at once; the caller paces the retries.
+      // The caller paces the retries.
       lastHeartbeatMs = Number.NEGATIVE_INFINITY;
       await duty.heartbeatFailed(error);
       throw error;
@@ -94,8 +89,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
 
   /**
    * Repeats `step` until the relay stops. `step` returns the pause, and whether the database was
-   * asked: without a question it must not report the database as back. A failing step is reported
-   * and retried.
+   * asked and may be reported as back. A failing step is reported and retried.
    */
   async function loop(name: string, step: () => Promise<Step>): Promise<void> {
     let failures = 0;
@@ -139,7 +133,6 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     return { waitMs: 0, asked: true };
   }
 
-  /** Off duty: checks whether it can work again. */
   async function lookStep(): Promise<Step> {
     const isBack = await duty.look();
     if (isBack) {
@@ -156,11 +149,11 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     const { returned } = parking.followers;
     const result = await options.round();
     if (result.claimed > 0) pace.found();
-    // A scan full of rows that must not be claimed continues with the next ones, but not at full speed.
+    // Continues with the next rows, but not at full speed.
     const { asked } = result;
     if (result.next === "again") return { waitMs: result.claimed > 0 ? 0 : settings.poll.minMs, asked };
     if (result.next === "full") {
-      // Waits for messages under way, or for new ones of other topics, which need not wait.
+      // Waits for messages under way, or for new ones of other topics.
       await firstRing({ ms: idleWaitMs(), signal: stopping.signal }, [freed, left], [wakeUp, rung]);
       return { waitMs: 0, asked };
     }
@@ -172,7 +165,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     return { waitMs: 0, asked };
   }
 
-  /** Followers of gone heads came back since `before`, are coming back, or are locked. */
+  /** Followers of gone heads came back since `before`, or will, or are locked. */
   async function hasFollowers(before: number): Promise<boolean> {
     await parking.followers.release(true);
     return parking.followers.returned !== before || parking.followers.isHeld;
@@ -194,7 +187,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       });
       if (empty && window.size === 0) return true;
       const leftMs = deadlineMs - clock.monotonicMs();
-      // The last quarter of the deadline is for settling what had to be cut off.
+      // The last quarter is for settling what had to be cut off.
       if (!aborted && leftMs < settings.drainTimeoutMs / 4) {
         options.publisher.abort();
         aborted = true;
@@ -266,11 +259,9 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       await parking.setAside.idle();
       await parking.followers.idle();
       const drained = opened ? await settleEverything(deadlineMs) : true;
-      // The last settled heads bring their followers back.
       await parking.followers.idle();
       const unsettled = window.size;
-      // Gives up outcomes that could not be written in time, instead of retrying on closed sessions for
-      // the rest of the lease.
+      // Gives up unwritten outcomes, instead of retrying on closed sessions.
       keeper.forget();
       if (opened) {
         await keeper.leave().catch((error: unknown) => settings.logger.warn("could not sign off", { error }));

@@ -1,7 +1,6 @@
 /**
- * The report that a relay writes beside its heartbeat for people elsewhere: brokers away and why,
- * resting topics, its shards. Written at most every 10 s, and at once when a broker goes away or
- * comes back. Nothing depends on it.
+ * A relay's report for people elsewhere: brokers away and why, resting topics, its shards. Written
+ * at most every 10 s, and at once when a broker goes away or comes back. Nothing depends on it.
  */
 import type { Broker } from "../brokers/broker.ts";
 import { inAscii } from "../runtime/ascii.ts";
@@ -20,15 +19,14 @@ import type { LeaseStore, RelayReport } from "./store.ts";
 
 /** Interval without events. */
 const EVERY_MS = 10_000;
-/** Shortest interval, for a broker that comes and goes. */
+/** Shortest interval. */
 const AT_ONCE_MS = 1_000;
-/** Most topics and brokers listed, to keep the report small. */
 const MOST_NAMES = 20;
 const REASON_LENGTH = 200;
 
 export interface SelfReport {
   now(): RelayReport;
-  /** Writes the report when due. Rejects when the database does not answer. */
+  /** Rejects when the database does not answer. */
   tell(): Promise<void>;
 }
 
@@ -41,7 +39,6 @@ export interface SelfReportOptions {
   readonly window: Pick<InFlightWindow, "size">;
   readonly parking: Pick<Parking, "breaker" | "outlets">;
   readonly events: EventEmitter<RelayEvents>;
-  /** Rung when a report is due at once. */
   readonly heartbeatDue: Pick<WakeUp, "ring">;
 }
 
@@ -102,7 +99,7 @@ export function createSelfReport(options: SelfReportOptions): SelfReport {
     };
   }
 
-  /** Once, since relays that start later compare as well. */
+  /** Once, since relays that start later compare too. */
   async function compare(): Promise<void> {
     for (const { alive, label, owner, report } of await options.store.leases.reports()) {
       if (!alive || owner === options.owner || report === undefined || !disagree(report, place)) continue;
@@ -118,7 +115,7 @@ export function createSelfReport(options: SelfReportOptions): SelfReport {
     async tell() {
       const sinceMs = clock.monotonicMs() - toldMs;
       if (sinceMs < (isChanged ? AT_ONCE_MS : EVERY_MS)) return;
-      // Before the statement, so that a failing one is not retried at every turn.
+      // So that a failing statement is not retried at every turn.
       toldMs = clock.monotonicMs();
       isChanged = false;
       await options.store.leases.report({ owner: options.owner, report: inAscii(JSON.stringify(now())) });

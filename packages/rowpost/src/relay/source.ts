@@ -1,14 +1,14 @@
-/** The table of a relay: opening it, its abilities, and its doorbell. */
+/** The table of a relay, its abilities, and its doorbell. */
 import type { Database, Doorbell, TableLayout } from "../databases/database.ts";
 import type { RelaySettings } from "./options.ts";
 import type { RelayStore, RelayStoreOptions, TableAbilities } from "./store.ts";
 
 export interface RelaySource {
-  /** Opens sessions, detects the table's abilities and logs the missing ones. */
+  /** Opens sessions and logs the abilities that the table lacks. */
   open(): Promise<void>;
   close(): Promise<void>;
   readonly abilities: TableAbilities;
-  /** Undefined: the database does not notify of new messages. */
+  /** Undefined: the database sends no notifications. */
   listen(): Promise<{ close(): Promise<void> } | undefined>;
   /** Rings for messages enqueued by this process. */
   readonly doorbell: Doorbell;
@@ -26,7 +26,7 @@ export interface RelaySourceOptions {
   readonly cutoff: AbortSignal;
 }
 
-/** Time limit of a statement before its session is dropped; well below a lease. */
+/** Well below a lease. */
 const LONGEST_STATEMENT_MS = 15_000;
 
 const WITHOUT_INDEX =

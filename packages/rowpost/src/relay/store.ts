@@ -1,8 +1,7 @@
 /**
- * Store port of the relay: leases, scan, claim, settle, and housekeeping. Implemented once in
- * databases/sql over whole statements per dialect. Every method that changes a message checks in
- * the same statement that this owner still holds the message's shard at the acquired epoch (rule:
- * takeover-fence): a relay that lost its lease changes nothing.
+ * Store port of the relay, implemented once in databases/sql over whole statements per dialect.
+ * Every change of a message checks in the same statement that this owner holds the shard at the
+ * acquired epoch (rule: takeover-fence): a relay that lost its lease changes nothing.
  */
 import type { Diagnosis, OldTransaction } from "../admin/doctor/diagnosis.ts";
 import type { MessageState } from "../message/states.ts";
@@ -48,24 +47,20 @@ export interface Fence {
 
 /** What this table lets a relay do, found out by {@link RelayStore.open}. */
 export interface TableAbilities {
-  /**
-   * An index begins with (state, topic) or, partial on waiting rows, with topic: waiting rows are
-   * found by topic without reading those of others.
-   */
+  /** An index begins with (state, topic) or, partial on waiting rows, with topic. */
   readonly scansByTopic: boolean;
   /**
    * next_retry_at has millisecond precision and reaches beyond the year 3000, and there is an
    * ordering key.
    */
   readonly setsBehind: boolean;
-  /** One CREATE INDEX statement per ability that an index would add, for the log. */
+  /** One CREATE INDEX per missing ability, for the log. */
   readonly missingIndexes: readonly string[];
   /**
-   * Zone of the table's instants if not UTC and with daylight saving: in the hour repeated in
-   * autumn, a wait can be an hour longer.
+   * Zone with daylight saving of instants not in UTC: in the hour repeated in autumn, a wait can be
+   * an hour longer.
    */
   readonly shiftingZone?: string | undefined;
-  /** Other problems of the table that still let a relay work. */
   readonly findings?: readonly Diagnosis[];
 }
 
@@ -79,9 +74,8 @@ export interface ScannedMessage {
   readonly topic: string;
   /** Null: larger than the request's bodyLimit; {@link RelayStore.readBodies} reads it. */
   readonly body: string | null;
-  /** The column is NULL: the message cannot be sent. */
   readonly isBodyNull: boolean;
-  /** Stored length of the body; 0 for a row of a shard that was not requested. */
+  /** 0 for a row of a shard that was not requested. */
   readonly bodyBytes: number;
   /** JSON text of the headers column; null = none. */
   readonly headers: string | null;
@@ -96,33 +90,32 @@ export interface ScannedMessage {
   /** It was `sent` before (a resend): outside its key's order (rule: key-order). */
   readonly resend: boolean;
   /**
-   * Milliseconds since it could first be sent, by the database clock, regardless of attempts; for
-   * metrics and the limit of the slow tier.
+   * Time since it could first be sent, by the database clock, regardless of attempts; for metrics
+   * and the slow tier.
    */
   readonly waitingMs: number;
-  /** True: from the due branch (next_retry_at <= now); false: from the immediate branch. */
+  /** From the due branch (next_retry_at <= now), or the immediate one. */
   readonly due: boolean;
 }
 
 export interface ScanRequest {
   /**
-   * Shards to scan; undefined = all (no shard predicate in the statement). With shards, rows of
-   * other shards may be returned too, with an empty body: they must not be claimed, but show how
-   * far the scan came and whether a branch was full (rule: bounded-scan).
+   * Undefined = all. With shards, other rows may be returned too, with an empty body: they must not
+   * be claimed, but show how far the scan came (rule: bounded-scan).
    */
   readonly shards: readonly number[] | undefined;
   /**
-   * Immediate branch: only ids greater than this; "0" = from the start. Valid within one sweep only
-   * (rule: bounded-scan).
+   * Immediate branch: only greater ids; "0" = from the start. Valid within one sweep (rule:
+   * bounded-scan).
    */
   readonly afterId: string;
   readonly immediateLimit: number;
   readonly dueLimit: number;
-  /** Due branch: known rows of other shards in it, read in addition to `dueLimit`. Default 0. */
+  /** Rows of other shards in the due branch, read in addition to `dueLimit`. Default 0. */
   readonly foreignDue?: number | undefined;
   /**
-   * Only rows of these topics, each with its own cursor and limits, which replace the request's.
-   * Reads nothing of other topics where the table has the ability.
+   * Only these topics, each with its own cursor and limits. Reads no others where the table has the
+   * ability.
    */
   readonly topics?: readonly TopicScan[] | undefined;
   /** Bodies of more bytes are not returned. */
@@ -138,10 +131,7 @@ export interface TopicScan {
   readonly foreignDue?: number | undefined;
 }
 
-/**
- * An unfinished row of an ordering key that may precede a candidate (rule: key-order). Sorted by
- * key, then id.
- */
+/** May precede a candidate of its key (rule: key-order). Sorted by key, then id. */
 export interface KeyQueueRow {
   readonly orderingKey: string;
   readonly id: string;
@@ -153,28 +143,22 @@ export interface KeyQueueRow {
   readonly type: string;
 }
 
-/**
- * Identifies a row for a claim, a settle or a recovery: the row, its shard, and its version when
- * read.
- */
+/** Identifies a row and its version. */
 export interface RowToken {
   readonly id: string;
   readonly shard: number;
   /** claim: as scanned. settle: as claimed (= scanned + 1). */
   readonly deliveryCount: number;
-  /**
-   * Decimal string, since a user's own table may begin at a snowflake. "0" where the layout has
-   * none.
-   */
+  /** "0" where the layout has none. A string, since a user's own table may begin at a snowflake. */
   readonly lockVersion: string;
   /**
-   * Database hash of message type and key (SQLite: both in plain). After a fail-over that lost
-   * commits, another message may have the same id and version (rule: claim-token).
+   * Hash of message type and key (SQLite: both in plain). After a fail-over that lost commits,
+   * another message may have the same id and version (rule: claim-token).
    */
   readonly identityHash: string;
 }
 
-/** Outcome of one message. `from` to `toState` must be a legal transition. */
+/** `from` to `toState` must be a legal transition. */
 export interface Outcome extends RowToken {
   readonly toState: "sent" | "pending" | "failed";
   /** Broker's receipt; only for sent. */
@@ -182,14 +166,11 @@ export interface Outcome extends RowToken {
   /** Added to retry_count: 1 for a counted attempt. */
   readonly retryDelta: 0 | 1;
   /**
-   * Added to delivery_count: -1 reverts the claim of an uncounted return; a counted attempt sets it
-   * to the new retry_count.
+   * -1 reverts the claim of an uncounted return; a counted attempt sets delivery_count to the new
+   * retry_count.
    */
   readonly deliveryDelta: number;
-  /**
-   * next_retry_at in milliseconds from the database's now; null = NULL. For pending never below
-   * deliver_at.
-   */
+  /** Milliseconds from the database's now; null = NULL. For pending never below deliver_at. */
   readonly nextRetryInMs: number | null;
   /** Null keeps the column (sent: sets it NULL). */
   readonly failReason: string | null;
@@ -202,16 +183,15 @@ export interface RowNow {
   readonly deliveryCount: number;
   readonly lockVersion: string;
   readonly identityHash: string;
-  /** Still ours, but locked by another transaction: to be written later. */
+  /** Still ours, but locked: to be written later. */
   readonly isHeld?: boolean | undefined;
 }
 
-/** A row in `sending`, for the sweep of rule: watched-sending. */
+/** For the sweep of rule: watched-sending. */
 export interface SendingRow extends RowToken {
   readonly topic: string;
 }
 
-/** A row that housekeeping failed because it could never be sent. */
 export interface FailedStray extends EventMessage {
   readonly reason: string;
 }
@@ -236,7 +216,7 @@ export interface LeftMessages {
   readonly suspended: number;
 }
 
-/** A row with a decision due: its next_retry_at has come in `sent`, `failed` or `suspended`. */
+/** Its next_retry_at has come in `sent`, `failed` or `suspended`. */
 export interface TimedRow extends SendingRow {
   readonly state: "sent" | "failed" | "suspended";
   readonly type: string;
@@ -251,8 +231,8 @@ export interface TimedRow extends SendingRow {
 /** What housekeeping decided for a {@link TimedRow}. */
 export interface TimedDecision extends RowToken {
   /**
-   * `clearTimer` keeps the state: a `failed` row is not looked at again; a `sent` one waits for its
-   * confirmation without a deadline.
+   * `clearTimer` keeps the state: a `failed` row is not looked at again, a `sent` one has no
+   * deadline any more.
    */
   readonly transition: "slowRetry" | "resume" | "confirmTimeoutResend" | "confirmTimeoutFail" | "clearTimer";
   readonly failReason: string | null;
@@ -299,122 +279,108 @@ export interface LeaseView {
   readonly suspensions: readonly SuspensionRule[];
 }
 
-/** Shows that a relay is dead before its leases end (rule: session-lock). */
+/** Proves a relay dead before its leases end (rule: session-lock). */
 export interface SessionLock {
-  /**
-   * Name of the lock that the lease session holds while it lives; undefined: its connection proves
-   * nothing, only the lease counts.
-   */
+  /** Held by the lease session while it lives; undefined: only the lease counts. */
   readonly lock?: string | undefined;
 }
 
 /** Leases, in a port small enough to simulate. */
 export interface LeaseStore {
   /**
-   * Reports this instance as alive, extends its leases to now + leaseMs, and reads all leases, live
-   * instances and suspension rules. A held shard missing from `held` is lost.
+   * Extends this instance's leases to now + leaseMs, and reads all leases, live instances and
+   * suspension rules. A held shard missing from `held` is lost.
    */
   heartbeat(request: {
     readonly owner: string;
     readonly label: string;
     readonly leaseMs: number;
-    /** An instance silent for this long is not alive. */
     readonly instanceTimeoutMs: number;
     readonly held: readonly HeldShard[];
   }): Promise<LeaseView & { readonly held: readonly HeldShard[] }>;
   /**
    * Takes shards whose lease row is exactly as observed (owner, epoch, lease_until), with epoch +
-   * 1. A second statement of the same transaction brings their `sending` rows back to pending (with
-   * `sendingMark: "off"` it adds 1 to delivery_count of the listed ids). Returns the shards taken
-   * and the number of recovered rows.
+   * 1. The same transaction brings their `sending` rows back to pending (`sendingMark: "off"`: adds
+   * 1 to delivery_count of the listed ids). Returns the shards and the number of recovered rows.
    */
   acquire(request: {
     readonly owner: string;
     readonly leaseMs: number;
     readonly observed: readonly ShardLease[];
   }): Promise<{ readonly acquired: readonly HeldShard[]; readonly recovered: number }>;
-  /** Releases shards: owner NULL. Only those still ours at that epoch. */
+  /** Sets owner to NULL, only for shards still ours at that epoch. */
   release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Promise<void>;
-  /** Reports of all relays of the last day. */
   reports(): Promise<readonly RelayStatus[]>;
-  /** Writes this instance's report beside its heartbeat: JSON, for people elsewhere. */
+  /** JSON, for people elsewhere. */
   report(request: { readonly owner: string; readonly report: string }): Promise<void>;
   /** Removes this instance from the registry. */
   leave(owner: string): Promise<void>;
-  /** Returns the session locks that are free: their sessions have ended. */
+  /** Free locks: their sessions have ended. */
   freeLocks(locks: readonly string[]): Promise<readonly string[]>;
-  /** Calls `listener` each time the session with our own lock is lost. */
+  /** Our own lock's session. */
   onSessionLost(listener: () => void): void;
 }
 
 export interface RelayStore {
   /**
-   * Opens sessions and checks the layout against the live table. Throws `SchemaError` that names
-   * what is missing and the command to fix it.
+   * Checks the layout against the live table. Throws `SchemaError` that names what is missing and
+   * the command to fix it.
    */
   open(options: RelayStoreOptions): Promise<TableAbilities>;
   readonly leases: LeaseStore;
   readonly housekeeping: HousekeepingStore;
   /** Due and immediate pending rows, READ COMMITTED, no locks. */
   scan(request: ScanRequest): Promise<ScannedMessage[]>;
-  /** Bodies left out by a scan, by id. Rows that are gone are missing. */
+  /** Rows that are gone are missing. */
   readBodies(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /**
-   * Topics outside `known` with waiting rows, due or not, at most `limit`. A superset of those with
-   * due rows is cheaper.
-   */
+  /** Topics outside `known` with waiting rows, due or not: a superset is cheaper. */
   waitingTopics(request: { readonly known: readonly string[]; readonly limit: number }): Promise<string[]>;
-  /**
-   * Unfinished rows (pending, sending, suspended, and failed when `failedBlocks`) of these keys
-   * with id <= the given id.
-   */
+  /** Unfinished rows of these keys (failed when `failedBlocks`) with id <= the given id. */
   keyQueues(request: {
     readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[];
     readonly failedBlocks: boolean;
   }): Promise<KeyQueueRow[]>;
   /**
-   * pending -> sending, delivery_count + 1, lock_version + 1. Returns the number of changed rows.
-   * Skips rows that the table refuses, as every call of housekeeping does.
+   * pending -> sending, delivery_count + 1, lock_version + 1. Returns the number of rows. Skips
+   * rows that the table refuses, as all housekeeping does.
    */
   claim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
   /**
-   * Those of the claimed rows that ARE in `sending` with exactly this token while the fence still
-   * holds (rule: watched-sending).
+   * Claimed rows in `sending` with exactly this token while the fence holds (rule:
+   * watched-sending).
    */
   verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<string[]>;
   /**
-   * `sendingMark: "off"`: replaces each held shard's list of ids in flight in its own lease row,
-   * fenced. Returns the matching shards; only their ids may be published (rule: listed-in-flight).
+   * `sendingMark: "off"`: replaces each held shard's list of ids in flight in its lease row,
+   * fenced. Only ids of the returned shards may be published (rule: listed-in-flight).
    */
   listInFlight(request: {
     readonly fence: Fence;
     readonly idsByShard: readonly { readonly shard: number; readonly ids: readonly string[] }[];
   }): Promise<number[]>;
   /**
-   * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: time since
-   * the attempt began (last_retry_at). Returns the current state of rows that differ from their
-   * outcome: empty when all were written, now or by an earlier copy of this settle. A locked row
-   * delays no other: it is returned with `isHeld`. Throws `RowRefusedError` when the table refuses
-   * one; those `sent` may be written then.
+   * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: since the
+   * attempt began (last_retry_at). Returns rows that differ from their outcome: none when all were
+   * written, now or by an earlier copy of this settle. A locked row is returned with `isHeld`.
+   * Throws `RowRefusedError` when the table refuses one; those `sent` may be written then.
    */
   settle(request: {
     readonly fence: Fence;
     readonly outcomes: readonly Outcome[];
     readonly elapsedMs: number;
-    /** State in which the rows were claimed: `sending`, or `pending` with sendingMark off. */
+    /** `pending` with sendingMark off. */
     readonly from: "sending" | "pending";
     /**
-     * `archive`, `delete`: applied at once to rows that are `sent` without confirmation; a row that
-     * is gone counts as settled. Default `keep`.
+     * Applied at once to rows `sent` without confirmation; a row that is gone counts as settled.
+     * Default `keep`.
      */
     readonly onSent?: "keep" | "archive" | "delete" | undefined;
   }): Promise<RowNow[]>;
   /**
-   * Stores and settles in one transaction, for a broker that keeps messages in this database: locks
-   * the rows that are as claimed and free, calls `store` with their ids, writes the results (all
-   * `sent`), and commits. Resolves to the settled ids. When the fence passes fewer rows than were
-   * stored, nothing is written and it resolves to none. Rejects with errors of `store` and of the
-   * database and, when it may have been written, with `CommitUnknownError`.
+   * For a broker in this database: locks the free rows that are as claimed, calls `store` with
+   * their ids, writes the results (all `sent`), and commits. Resolves to the settled ids; to none,
+   * with nothing written, when the fence passes fewer rows than were stored. Rejects with errors of
+   * `store` and the database, and with `CommitUnknownError` when it may have been written.
    */
   settleWithin(request: {
     readonly fence: Fence;
@@ -429,7 +395,7 @@ export interface RelayStore {
   }): Promise<ReadonlySet<string>>;
   /**
    * Drops every session and proves that none of their statements can still take effect (rule:
-   * claim-token for layouts without a claim token). The next call opens new sessions.
+   * claim-token). The next call opens new ones.
    */
   abandonSessions(): Promise<void>;
   close(): Promise<void>;
@@ -440,16 +406,12 @@ export interface RelayStoreOptions {
   readonly sendingMark: "on" | "off";
   readonly statementTimeoutMs: number;
   readonly lockWaitTimeoutMs: number;
-  /** Once aborted, every connection is cut, every call fails at once, and none is opened. */
+  /** On abort every connection is cut and every call fails. */
   readonly signal?: AbortSignal | undefined;
-  /** Called for each row skipped because the table refuses it. */
   readonly onRowRefused?: ((refusal: RowRefusal) => void) | undefined;
 }
 
-/**
- * A row that the table refused to change: a CHECK, a trigger, a foreign key. Other rows of the
- * statement were written.
- */
+/** Refused by a CHECK, a trigger or a foreign key. Other rows of the statement were written. */
 export interface RowRefusal {
   readonly doing:
     | "claim"
@@ -470,31 +432,29 @@ export interface RowRefusal {
 }
 
 /**
- * Housekeeping by the holder of shard 0, in small batches. Fenced by that lease, and for messages
- * owned by a relay by their own shard's.
+ * Work of the holder of shard 0, in small batches. Fenced by that lease, and for owned messages by
+ * their own shard's.
  */
 export interface HousekeepingStore {
-  /** Rows in `sending` in these shards, at most `limit`. */
   listSending(request: {
     readonly shards: readonly number[] | undefined;
     readonly limit: number;
   }): Promise<SendingRow[]>;
-  /** sending -> pending, fenced, token compared. Skips locked rows. Returns the number of rows. */
+  /** sending -> pending, fenced, token compared. Skips locked rows. Returns the number. */
   recover(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
-  /** Rows in sent, failed, suspended whose next_retry_at has come. */
+  /** Their next_retry_at has come. */
   listTimed(request: { readonly limit: number }): Promise<TimedRow[]>;
-  /** Skips locked rows: they stay due and are listed again. Returns the number of changed rows. */
+  /** Skips locked rows, which stay due. Returns the number of changed rows. */
   applyTimed(request: { readonly decisions: readonly TimedDecision[] }): Promise<number>;
   /**
-   * Rows in an unknown state, and pending ones whose id is below 1, where no scan looks -> failed,
-   * with a reason. Returns them.
+   * Rows in an unknown state, and pending ones with an id below 1, where no scan looks -> failed,
+   * with a reason.
    */
   failUnknownStates(request: { readonly limit: number }): Promise<readonly FailedStray[]>;
-  /** Messages left to send; each count stops at about 10,000. */
   left(): Promise<LeftMessages>;
   /**
-   * pending -> failed for rows that cannot be sent as they are (broken headers or body, too many
-   * recoveries). Fenced. Skips locked rows, as the next two do.
+   * pending -> failed for rows that cannot be sent (broken headers or body, too many recoveries).
+   * Fenced. Skips locked rows, as the next two do.
    */
   failPending(request: {
     readonly fence: Fence;
@@ -502,9 +462,8 @@ export interface HousekeepingStore {
     readonly nextRetryInMs: number | null;
   }): Promise<number>;
   /**
-   * pending -> suspended for rows under a suspension rule that still exists in the table: the
-   * caller's copy may be as old as its last heartbeat, and a row suspended by a lifted rule would
-   * never be resumed. Fenced. Returns the number.
+   * pending -> suspended under a rule that still exists in the table: a row suspended by a lifted
+   * rule would never be resumed. Fenced. Returns the number.
    */
   suspendPending(request: {
     /** Undefined: not looked up. */
@@ -515,8 +474,8 @@ export interface HousekeepingStore {
     readonly endsInMs: number | null;
   }): Promise<number>;
   /**
-   * Parks pending rows of a broken topic or behind a blocked head: next_retry_at = now + parkMs,
-   * fenced; not a transition (rule: bounded-scan).
+   * Parks pending rows: next_retry_at = now + parkMs, fenced; not a transition (rule:
+   * bounded-scan).
    */
   park(request: {
     readonly fence: Fence;
@@ -524,11 +483,11 @@ export interface HousekeepingStore {
     readonly parkMs: number;
   }): Promise<number>;
   /**
-   * Sets pending rows behind their head message: out of every scan until they are brought back. Not
-   * a transition. Fenced, token compared; and only while the head is unfinished (pending, sending,
-   * suspended, failed) with the same ordering key. The statement locks the head, so that it cannot
-   * settle between the check and the write, which would strand the followers. Skips locked heads
-   * and rows. Rows behind a head whose id is above 2.0e14 stay. Returns the number of changed rows.
+   * Sets pending rows behind their head, out of every scan until they are brought back. Not a
+   * transition. Fenced, token compared; only while the head is unfinished with the same ordering
+   * key. Locks the head, so that it cannot settle meanwhile and strand its followers. Skips locked
+   * heads and rows, and rows behind a head whose id is above 2.0e14. Returns the number of changed
+   * rows.
    */
   setBehind(request: {
     readonly fence: Fence;
@@ -536,13 +495,12 @@ export interface HousekeepingStore {
   }): Promise<number>;
   /**
    * Brings back rows behind these messages, lowest head first, then lowest ids: next_retry_at =
-   * deliver_at when that is ahead, else NULL. Skips locked rows. Returns the number of rows; below
-   * `limit`: no others are free.
+   * deliver_at when that is ahead, else NULL. Skips locked rows. Below `limit`: no others are free.
    */
   bringBack(request: { readonly headIds: readonly string[]; readonly limit: number }): Promise<number>;
   /**
-   * The next messages in id order that have rows behind them, and whether each still blocks: it
-   * exists, pending, sending or suspended, or failed where that blocks.
+   * The next messages in id order with rows behind them, and whether each still blocks: pending,
+   * sending or suspended, or failed where that blocks.
    */
   headsOfBehind(request: {
     readonly afterHeadId: string;
@@ -550,23 +508,23 @@ export interface HousekeepingStore {
     readonly failedBlocks: boolean;
   }): Promise<readonly { readonly headId: string; readonly stands: boolean }[]>;
   /**
-   * Brings a topic's backed-off pending rows forward, and the slow retry of failed ones, in id
-   * order, ramped; never below deliver_at (rule: delay-is-not-retry). Rows set behind a head stay.
+   * Brings a topic's pending rows in backoff and slow retries forward, in id order, ramped; never
+   * below deliver_at (rule: delay-is-not-retry). Rows behind a head stay.
    */
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
   /** The database's clock, in epoch milliseconds. */
   clockMs(): Promise<number>;
   /**
    * Transactions older than that which retain the row versions of this many others: at most 5,
-   * worst first. Undefined: this user may not look, or the database has no such data.
+   * worst first. Undefined: not permitted or not available.
    */
   oldTransactions(request: {
     readonly olderThanMs: number;
     readonly heldTransactions: number;
   }): Promise<readonly OldTransaction[] | undefined>;
   /**
-   * Brings forward pending rows that failed before and wait longer than `beyondMs` from now, in id
-   * order, ramped; never below deliver_at. Rows set behind a head, and locked ones, stay.
+   * Brings forward pending rows that failed before and wait longer than `beyondMs`, in id order,
+   * ramped; never below deliver_at. Rows behind a head, and locked ones, stay.
    */
   shortenWaits(request: {
     readonly beyondMs: number;
@@ -574,13 +532,12 @@ export interface HousekeepingStore {
     readonly stepMs: number;
   }): Promise<number>;
   /**
-   * Archives or deletes finished rows: locked with their state, in one transaction, counts compared
+   * Archives or deletes finished rows: locked with their state, one transaction, counts compared
    * (rule: checked-move). Returns the number.
    */
   removeFinished(request: {
     readonly mode: "archive" | "delete";
     readonly states: readonly ("sent" | "consumed")[];
-    /** Only rows in that state for this long. */
     readonly olderThanMs: number;
     readonly limit: number;
   }): Promise<number>;
@@ -588,11 +545,7 @@ export interface HousekeepingStore {
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
   /** Deletes consumer confirmations older than this. */
   forgetConfirmations(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
-  /** Deletes confirmations of unknown messages last made that long ago. */
   forgetUnknown(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
-  /**
-   * Rows by topic and state for unfinished states, and the age of the oldest waiting one. Bounded
-   * work.
-   */
+  /** Unfinished rows by topic and state, with the oldest waiting one. Bounded work. */
   gauges(): Promise<readonly MessageGauge[]>;
 }

@@ -1,6 +1,6 @@
 /**
- * Takes messages into the window, then claims them in the table, by the mark `sending` or a list in
- * the lease rows. Returns only messages that are certainly ours; the rest leaves the window again.
+ * Claims messages in the table, by the mark `sending` or a list in the lease rows. Returns only
+ * messages that are certainly ours; the others leave the window.
  */
 import { DatabaseUnavailableError, describeError } from "../../runtime/errors.ts";
 import type { InFlight, InFlightWindow } from "../in-flight.ts";
@@ -15,7 +15,7 @@ export interface ClaimOptions {
   readonly settings: Pick<RelaySettings, "sendingMark" | "metrics" | "clock" | "logger">;
   readonly keeper: Pick<LeaseKeeper, "fence" | "epochOf">;
   readonly window: InFlightWindow;
-  /** Returns claimed messages that must not be sent, uncounted. */
+  /** Returns claimed messages, uncounted. */
   readonly giveBack: (messages: readonly InFlight[]) => void;
 }
 
@@ -31,8 +31,8 @@ export function createClaim({ store, settings, keeper, window, giveBack }: Claim
       settings.metrics.observe("rowpost_claim_duration_ms", {}, settings.clock.monotonicMs() - startedMs);
       return ours;
     } catch (error) {
-      // Unknown: the rows may be marked. Nothing is published, and the sweep over `sending` rows would
-      // bring them back (rule: watched-sending).
+      // The rows may be marked. Nothing is published; the sweep over `sending` rows brings them back
+      // (rule: watched-sending).
       window.remove(messages);
       throw error;
     }
@@ -48,13 +48,12 @@ export function createClaim({ store, settings, keeper, window, giveBack }: Claim
       if (error instanceof DatabaseUnavailableError)
         settings.logger.warn("the claim of a batch has no answer; reading it back", { error: describeError(error) });
     }
-    // After any error too, since a batch with a refused row is claimed in parts.
+    // After any error: a batch with a refused row is claimed in parts.
     const claimed = messages.map(({ row }) => claimedToken(row, "on"));
     const ids = new Set(await store.verifyClaim({ fence, rows: claimed }));
     // A failed claim that takes nothing is no work (rule: working-owner).
     if (failure !== undefined && ids.size === 0) throw failure.error;
-    // A row that changed since its scan or is refused by the table was left out by the claim, after the
-    // order of its key was looked up.
+    // The claim may leave out changed or refused rows, after the order of their keys was checked.
     const { go, behind } = withoutGaps(
       messages.map(({ row }) => row),
       ids,
@@ -64,10 +63,7 @@ export function createClaim({ store, settings, keeper, window, giveBack }: Claim
     return ours.filter(({ row }) => go.has(row.id));
   }
 
-  /**
-   * `sendingMark: "off"`: lists the whole window, including this batch, in the lease rows before
-   * anything of it is published.
-   */
+  /** `sendingMark: "off"`: lists the whole window in the lease rows before publishing. */
   async function list(fence: Fence, messages: readonly InFlight[]): Promise<readonly InFlight[]> {
     const byShard = new Map<number, string[]>();
     for (const [shard, epoch] of fence.epochs.entries()) if (epoch !== undefined) byShard.set(shard, []);

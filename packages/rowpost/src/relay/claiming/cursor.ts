@@ -1,32 +1,29 @@
 /**
- * Position of the next scan, and how it divides its rows between the two branches: due rows, and
- * rows without a time, by id.
+ * Position of the next scan, and the share of its two branches: due rows, and rows without a time,
+ * by id.
  *
- * The position only spares the database another walk over rows just shown (claimed rows leave
- * delete-marked index entries, excluded ones fill the batch). It holds within one sweep only: ids
- * become visible out of order, so every sweep begins at the start, at least once a second (rule:
- * bounded-scan).
+ * The position spares the database rows just shown (delete-marked index entries of claimed rows,
+ * excluded rows). It is valid for one sweep: ids become visible out of order, so a sweep restarts
+ * at least once a second (rule: bounded-scan).
  */
 import type { Clock } from "../../runtime/clock.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import type { ScannedMessage } from "../store.ts";
 
-/** A sweep older than this restarts with the next scan. */
 const SWEEP_MS = 1_000;
 /**
- * Shortest interval between restarts for a freed key. The key's next messages lie behind the
- * position: a hot key must neither wait for the rest of the second nor keep the sweep from passing
- * its backlog.
+ * Shortest interval between restarts for a freed key, whose next messages lie behind the position:
+ * a hot key must not wait out the second, nor keep the sweep from passing its backlog.
  */
 const KEY_RESTART_MS = 100;
 
 /**
- * Most due rows of other shards that a scan reads past. They precede ours while their relay cannot
- * send them, and the due branch has no position to continue from.
+ * Most due rows of other shards to read past. They precede ours while their relay cannot send them,
+ * and the due branch has no position.
  */
 const MOST_FOREIGN = 20_000;
 
-/** Rounds to a power of two, because each limit in a statement's text is prepared anew. */
+/** Rounds to a power of two: each limit in a statement's text is prepared anew. */
 function roundedUp(rows: number): number {
   return Math.min(MOST_FOREIGN, 2 ** Math.ceil(Math.log2(Math.max(1, rows))));
 }
@@ -44,10 +41,10 @@ export interface CursorScan extends Branches {
 }
 
 export interface Cursor {
-  /** Next part of a scan with room for `most` rows; `beyond` adds rows known to be passed over. */
+  /** Next part of a scan with room for `most` rows, plus those `beyond` that are passed over. */
   ask(most: number, beyond: Branches): CursorScan;
   /**
-   * Takes the result of that scan. The position stops before a row whose body is still to be read.
+   * Takes the result of that scan. The position stops before a row whose body was left out.
    * `shards`: those scanned; absent: all.
    */
   returned(
@@ -56,11 +53,11 @@ export interface Cursor {
     shards?: readonly number[],
   ): void;
   readonly atStart: boolean;
-  /** The last scan reached the end of the rows without a time. */
+  /** Reached the end of the rows without a time. */
   readonly complete: boolean;
-  /** It returned as many due rows as requested. */
+  /** Returned as many due rows as requested. */
   readonly dueFull: boolean;
-  /** It returned as many rows of either kind as requested. */
+  /** Returned as many rows of either kind as requested. */
   readonly full: boolean;
   /** A message with an ordering key left the window. */
   keyFreed(): void;
@@ -101,18 +98,18 @@ export function createCursor(clock: Clock): Cursor {
     },
     ask(most, beyond) {
       if (freed && clock.monotonicMs() - startedMs >= KEY_RESTART_MS) restart();
-      // Each branch has a share so that neither starves; unused rows of one go to the other.
+      // Each branch has a share, so that neither starves.
       const quarter = Math.ceil(most / 4);
       const dueLimit = dueFull ? (immediateFull ? Math.ceil(most / 2) : most) : quarter;
       const immediateLimit = dueFull ? Math.max(1, immediateFull ? most - dueLimit : quarter) : most;
-      // A far look reads much for little: once a second, unless the last one found something.
+      // Expensive: once a second, unless the last one found something.
       const isFar = foreignDue > 0 && clock.monotonicMs() - lookedFarMs >= SWEEP_MS;
       if (isFar) lookedFarMs = clock.monotonicMs();
       return {
         afterId,
         foreignDue: isFar ? foreignDue : 0,
         dueLimit: dueLimit + beyond.dueLimit,
-        // Later in a sweep the position is past the rows to be passed over.
+        // Later in a sweep the position is past these rows.
         immediateLimit: immediateLimit + (afterId === "0" ? beyond.immediateLimit : 0),
       };
     },

@@ -1,10 +1,9 @@
 /**
- * Order per key (rule: key-order): which scanned messages may be sent without overtaking an earlier
- * one of their key. Decides, without side effects, from the unfinished rows that `keyQueues` reads
- * from the table.
+ * Order per key (rule: key-order): which scanned messages overtake no earlier one of their key,
+ * according to the unfinished rows that `keyQueues` reads from the table. Pure.
  *
- * Without it: m1 of a key failed and waits for its backoff, and m2 is due. After a restart nothing
- * in memory knows m1, and m2 is published first.
+ * Without it: m1 failed and waits for its backoff, m2 is due. After a restart nothing in memory
+ * knows m1, and m2 goes first.
  */
 
 import { byRowId, compareIds } from "../../runtime/compare-ids.ts";
@@ -24,18 +23,15 @@ export type StandsOutside = (row: {
 export interface KeyOrderDecision {
   /** In id order within each key. */
   readonly ready: readonly ScannedMessage[];
-  /**
-   * Behind a message that cannot go for some time: it waits for its retry or delay, is suspended,
-   * or failed and blocks.
-   */
+  /** Behind a message that waits for its retry or delay, is suspended, or failed and blocks. */
   readonly behind: readonly Follower[];
-  /** Behind a message that could go and that this scan did not return. */
+  /** Behind a message that could go but was not scanned. */
   readonly unseen: readonly Follower[];
-  /** Behind a message that is being sent or goes now to another topic: they go soon. */
+  /** Behind a message that is being sent or goes now to another topic. */
   readonly next: readonly ScannedMessage[];
 }
 
-/** Greatest scanned id of each ordering key, the bound of `keyQueues`. */
+/** Greatest scanned id of each ordering key. */
 export function keyRanges(
   candidates: readonly ScannedMessage[],
 ): { readonly orderingKey: string; readonly upToId: string }[] {
@@ -49,10 +45,10 @@ export function keyRanges(
 }
 
 /**
- * For each key, the leading unfinished rows that are waiting, due and candidates. The run ends at a
- * row that waits for its backoff or delay, is being sent, is suspended, or failed and blocks. It
- * also ends where the topic changes: topics are published side by side, so the next topic's
- * messages would go even if the earlier one fails.
+ * For each key, the leading unfinished rows that are due candidates. The run ends at a row that
+ * waits, is being sent, is suspended, or failed and blocks. It also ends where the topic changes:
+ * topics are published side by side, so the next topic's messages would go even if the earlier ones
+ * fail.
  */
 export function leadingRuns(
   candidates: readonly ScannedMessage[],
@@ -61,7 +57,7 @@ export function leadingRuns(
 ): KeyOrderDecision {
   const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]));
   const ready = new Map<string, ScannedMessage>();
-  /** Where the run of a key ends: the message its followers wait behind, or one that goes soon. */
+  /** End of each run: the message that followers wait behind, or one that goes soon. */
   const ends = new Map<string, { readonly headId: string | undefined; readonly isDue: boolean }>();
   const topics = new Map<string, string>();
   for (const row of queues) {
@@ -91,9 +87,8 @@ export function leadingRuns(
 }
 
 /**
- * Given a batch in id order and the part that was claimed: returns the messages that may go, and
- * those claimed behind an unclaimed message of their key. That one was changed after its scan, by a
- * user or by parking or bringing forward, and the later one would overtake it.
+ * Splits the claimed part of a batch: messages that may go, and those behind an unclaimed one of
+ * their key, which was changed after its scan by a user, parking or bringing forward.
  */
 export function withoutGaps(
   batch: readonly Pick<ScannedMessage, "id" | "orderingKey">[],

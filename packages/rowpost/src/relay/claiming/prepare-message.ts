@@ -1,4 +1,4 @@
-/** Turns a scanned row into the broker's message, or into the reason why it cannot be sent. */
+/** Turns a scanned row into the broker's message. */
 import type { OutgoingMessage } from "../../brokers/broker.ts";
 import { decodeBody, decodeHeaders } from "../../message/decode.ts";
 import { HEADER_ATTEMPT, HEADER_ID, HEADER_KEY, HEADER_TYPE } from "../../message/message.ts";
@@ -12,11 +12,10 @@ export interface PrepareOptions {
   readonly hasContentType: boolean;
   /** Bodies are stored as bytes. */
   readonly isBinary?: boolean | undefined;
-  /** The layout has delivery_count. Otherwise the attempt number comes from the failures alone. */
+  /** The layout has delivery_count. Otherwise attempts are counted by failures alone. */
   readonly countsClaims: boolean;
 }
 
-/** Decodes body and headers and adds the identity headers. */
 export function prepareMessage(
   row: ScannedMessage & { readonly body: string },
   { countsClaims, hasContentType, isBinary }: PrepareOptions,

@@ -1,7 +1,7 @@
 /**
- * Rows that the table refuses to change: an old row violates a new CHECK, or a trigger raises an
- * error. Not even the failure can be written to such a row. It is reported and left out of claims
- * for a growing time, because each claim with it costs many statements.
+ * Rows that the table refuses to change because of a new CHECK or a trigger. Even the failure
+ * cannot be written. They are reported and left out of claims for a growing time, because each
+ * claim with one costs many statements.
  */
 import type { RelaySettings } from "../options.ts";
 import type { RowRefusal } from "../store.ts";

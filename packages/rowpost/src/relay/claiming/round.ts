@@ -1,6 +1,6 @@
 /**
- * One round of the relay: scan, sort, check the order of keys, claim, hand to the publisher. Rounds
- * run one after another; publishing and settling of their batches overlap (publishing/flow.ts).
+ * One round: scan, sort, check the order of keys, claim, publish. Rounds run one after another;
+ * publishing and settling overlap (publishing/flow.ts).
  */
 import type { TableLayout } from "../../databases/database.ts";
 import { byRowId, compareIds } from "../../runtime/compare-ids.ts";
@@ -31,12 +31,9 @@ export interface RoundOptions {
 
 export interface RoundResult {
   readonly claimed: number;
-  /**
-   * `again`: there may be more right now. `full`: wait for room in the window. `wait`: nothing to
-   * do for now.
-   */
+  /** `again`: there may be more now. `full`: wait for room. `wait`: nothing to do. */
   readonly next: "again" | "full" | "wait";
-  /** The table was read to its end, and nothing that could go now is left. */
+  /** The table was read to its end, and nothing can go now. */
   readonly exhausted: boolean;
   /** The database was asked and answered. */
   readonly asked: boolean;
@@ -45,7 +42,7 @@ export interface RoundResult {
 interface Choice {
   readonly go: readonly InFlight[];
   readonly isLeft: boolean;
-  /** A suspect is next and goes once nothing else is under way. */
+  /** A suspect is next and waits for messages under way. */
   readonly waits: boolean;
 }
 
@@ -55,7 +52,7 @@ interface InOrder {
   readonly isLeft: boolean;
 }
 
-/** A suspect, and everything else with it, waits at most this long for messages under way. */
+/** Longest wait of a suspect, and of everything else with it. */
 const LONGEST_WAIT_MS = 1_000;
 const NOTHING_KEYED: KeyOrderDecision = { ready: [], behind: [], unseen: [], next: [] };
 const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false, asked: false };
@@ -67,18 +64,16 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   const failedBlocks = settings.onFailed === "block";
   const standsOutside: StandsOutside = ({ resend, retryCount, type }) =>
     resend || (!failedBlocks && retryCount >= settings.policyOf(type).maxAttempts);
-  /** Rows passed over behind others of their keys in this walk over the table. */
+  /** Rows passed over behind others of their keys in this walk. */
   let passedKeyed = 0;
-  /** When a suspect began to wait for the others to settle. */
   let waitingSinceMs: number | undefined;
 
   return async function round(): Promise<RoundResult> {
     settings.metrics.gauge("rowpost_in_flight", {}, window.size);
     if (room.away) return NOTHING;
-    // Suspended as a whole: nothing can go now, so a `drain` ends without waiting for the rule to be
-    // lifted.
+    // Suspended as a whole: a `drain` ends without waiting for the rule to be lifted.
     if (keeper.suspensions.some((rule) => rule.scope === "relay")) return { ...NOTHING, exhausted: true };
-    // A claim, a publish with its whole deadline, and a settle must fit into the rest of a lease.
+    // A claim, a publish with its deadline and a settle must fit into the lease.
     const shards = keeper.usable(settings.publishTimeoutMs);
     if (shards.length === 0) return NOTHING;
 
@@ -92,7 +87,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     if (go.length === 0) return await nothingClaimed(scan, shards, waits);
     await settings.reach("beforeClaim");
     const claimed = await options.claim(go).catch((error: unknown) => {
-      // The next scan must meet them again; an empty scan behind them proves nothing.
+      // An empty scan behind them proves nothing.
       scans.restart();
       throw error;
     });
@@ -104,7 +99,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
 
   function sort(rows: readonly ScannedMessage[], shards: readonly number[]): SortedRows {
     return sortRows({
-      // A refused row takes no place and does not keep a drain from ending.
+      // A refused row does not keep a drain from ending.
       rows: rows.filter(({ id }) => !refusals.holds(id)),
       window,
       room,
@@ -112,7 +107,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
       standsOutside,
       keeper,
       settings,
-      // Nothing new is claimed in shards that are being given away, although their lease still holds.
+      // Shards being given away still have a lease, but take nothing new.
       shards: new Set(shards),
       countsClaims: columns.deliveryCount !== undefined,
       hasContentType: columns.contentType !== undefined,
@@ -121,8 +116,8 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   }
 
   /**
-   * A suspect goes once nothing else is under way, except hanging calls: nothing new is claimed
-   * meanwhile, and an unresponsive topic must not stop everything.
+   * A suspect waits until nothing else is under way. Hanging calls are excepted, so that an
+   * unresponsive topic does not stop everything.
    */
   function waitsAlone(): boolean {
     waitingSinceMs ??= settings.clock.monotonicMs();
@@ -140,7 +135,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     return { go, isLeft: isNext || aside + left.length > 0, waits: false };
   }
 
-  /** Candidates in id order that no earlier message of their key holds back. */
+  /** Candidates whose key has no earlier message, in id order. */
   async function inKeyOrder(sorted: SortedRows, dueFull: boolean): Promise<InOrder> {
     const all = [...sorted.candidates, ...sorted.suspects].sort((left, right) => byRowId(left.row, right.row));
     const keyed = all.flatMap(({ row }) => (row.orderingKey === null ? [] : [row]));
@@ -150,7 +145,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     const waiting = [
       ...sorted.behind,
       ...behind,
-      // The due branch has no position to continue from, so rows that fill it must leave it.
+      // The due branch has no position, so rows that fill it must leave it.
       ...unseen.filter(({ row }) => isLong || (dueFull && row.due)),
       ...(isLong ? behindTheirKey(sorted.busy) : []),
     ];
@@ -166,16 +161,14 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     const queues = await options.store.keyQueues({ keys: keyRanges(keyed), failedBlocks });
     return leadingRuns(
       keyed,
-      // A wait behind a refused row is long.
       queues.map((row) => (refusals.holds(row.id) ? { ...row, due: false } : row)),
       standsOutside,
     );
   }
 
   /**
-   * A long queue of one key must not fill all scans: from the second window full on, messages that
-   * wait for ones under way are set behind the last of them. Shorter queues are walked over,
-   * without a write.
+   * A long queue of one key must not fill all scans: from the second window full on, its messages
+   * are set behind the last one under way. Shorter queues are walked over, without a write.
    */
   function behindTheirKey(busy: readonly ScannedMessage[]) {
     const last = new Map<string | null, ScannedMessage>();
@@ -190,8 +183,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   }
 
   async function nothingClaimed(scan: Scan, shards: readonly number[], waits: boolean): Promise<RoundResult> {
-    // In the middle of a sweep the rest may hold something; rows passed over go when something leaves
-    // the window.
+    // The rest of the sweep may hold something; rows passed over go when the window frees.
     const next = !scan.complete && !waits ? "again" : scans.clean || window.size === 0 ? "wait" : "full";
     const isQuiet = scan.whole && scans.clean && followers.still && keeper.othersLive;
     const isOver = isQuiet && !(await scans.leavesClosed(shards));

@@ -16,41 +16,39 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Room } from "../parking/room.ts";
 import type { RelayStore, ScannedMessage } from "../store.ts";
 
-/** Shortest interval of asking the table which topics have rows. */
+/** Shortest interval between looks for topics that have rows. */
 const LOOK_EVERY_MS = 200;
-/** A topic without rows for this long is forgotten until a look finds it again. */
+/** A topic without rows for this long is forgotten until the next look. */
 const REMEMBER_MS = 10_000;
-/** Topics of one scan, in turn: each costs two walks of the statement. */
+/** Each topic costs two walks of the statement. */
 const TOPICS_PER_SCAN = 32;
 /** Topics remembered. */
 const MOST_TOPICS = 1_000;
-/**
- * A look takes at most one part in this many of the time, since many topics mean many statements.
- */
+/** Looks take at most one part in this many of the time. */
 const LOOK_SHARE = 5;
-/** Last topics of a look, from which the next one continues. */
+/** Last topics of a look, where the next one continues. */
 const LOOK_ENDS = 8;
 
 /** Undefined: all rows. */
 export type Plan =
   | {
       readonly topics: readonly string[];
-      /** The first scan of a turn over all topics. */
+      /** First of a turn over all topics. */
       readonly isFirst: boolean;
       /** Others wait for the next scan. */
       readonly isPart: boolean;
-      /** The table was asked in this turn which topics have rows. */
+      /** A look was made in this turn. */
       readonly looked: boolean;
     }
   | undefined;
 
 export interface ScanPlan {
   next(): Promise<Plan>;
-  /** Takes the result of a scan; `full`: there may be more. */
+  /** `full`: there may be more. */
   returned(plan: Plan, rows: readonly Pick<ScannedMessage, "topic">[], full: boolean): void;
   /**
-   * Topics with recent rows that take nothing now, or took nothing when the last scan was planned.
-   * That scan skipped their rows, and a probe may have come due since.
+   * Topics with recent rows that take nothing, or took nothing at the last plan, whose probe may
+   * have come due since.
    */
   closed(): readonly string[];
 }
@@ -64,10 +62,10 @@ export interface ScanPlanOptions {
 }
 
 export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions): ScanPlan {
-  /** Topics that the relay names need no look. */
+  /** Named topics need no look. */
   const named = new Set(room.topics?.filter((pattern) => !pattern.includes("*")));
   const areAllNamed = named.size === room.topics?.length;
-  /** Topics with recent rows and their times, in the order of the next scans. */
+  /** Topics with recent rows and their times, in scan order. */
   const known = new Map([...named].map((topic) => [topic, Number.POSITIVE_INFINITY]));
   /** Those found and not scanned since. */
   const found = new Set<string>();
@@ -93,7 +91,7 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
     const nowMs = clock.monotonicMs();
     if (nowMs < lookAtMs) return false;
     for (const [topic, seenMs] of known) {
-      // A topic that takes nothing was skipped, and a walk would read its rows.
+      // A walk would read rows of a topic that takes nothing.
       const isResting = room.takes(topic) && !isOpen(topic);
       if (nowMs - seenMs < REMEMBER_MS || found.has(topic) || isResting) continue;
       known.delete(topic);
@@ -108,8 +106,8 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
   }
 
   /**
-   * With more topics than can be remembered, those without a due row are forgotten at the next
-   * look, which continues where this one ended, so that each has its turn.
+   * Beyond the limit, topics without a due row are forgotten at the next look, which continues
+   * where this one ended.
    */
   async function find(nowMs: number): Promise<void> {
     const limit = MOST_TOPICS - known.size;
@@ -124,7 +122,7 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
     }
   }
 
-  /** The first ones move to the end, so that each has its turn. */
+  /** Rotates, so that each topic has its turn. */
   function first(open: readonly string[]): readonly string[] {
     const topics = open.slice(0, TOPICS_PER_SCAN);
     for (const topic of topics) {

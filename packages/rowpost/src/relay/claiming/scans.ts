@@ -1,6 +1,6 @@
 /**
- * Runs the scans of a relay: topics (scan-plan.ts), position (cursor.ts), size (scan-budget.ts),
- * and bodies too large to be returned with their rows.
+ * Runs scans: topics (scan-plan.ts), position (cursor.ts), size (scan-budget.ts), and the bodies
+ * left out.
  */
 import { grouped } from "../../runtime/grouped.ts";
 import type { InFlightWindow } from "../in-flight.ts";
@@ -15,34 +15,29 @@ import type { Plan, ScanPlan } from "./scan-plan.ts";
 export interface Scan {
   /** A row with a null body waits for the next scan. */
   readonly rows: readonly ScannedMessage[];
-  /** It began at the start of its range. */
   readonly fromStart: boolean;
-  /** Nothing was scanned: no topic takes a message. */
+  /** No topic takes a message. */
   readonly nothingOpen: boolean;
-  /** It showed every row that could go now, except those of topics that take nothing. */
+  /** Showed every row that could go now, except those of closed topics. */
   readonly whole: boolean;
-  /** It reached the end of the rows without a time, in all topics to scan. */
+  /** Reached the end of the rows without a time, in all topics. */
   readonly complete: boolean;
-  /** It returned as many due rows as requested. */
   readonly dueFull: boolean;
-  /** There may be more right behind it, of either kind. */
+  /** There may be more right behind it. */
   readonly more: boolean;
 }
 
 export interface Scans {
   next(shards: readonly number[]): Promise<Scan>;
-  /** Whether topics that take nothing now have due rows. Asks the table for one row of each. */
+  /** Whether topics that take nothing have due rows. Reads one row of each. */
   leavesClosed(shards: readonly number[]): Promise<boolean>;
-  /**
-   * Rows of the last scan were claimed, or passed over although they may go soon, or rows may have
-   * become pending meanwhile.
-   */
+  /** Rows were claimed, passed over, or may have become pending. */
   touched(): void;
-  /** Nothing was touched since the sweep began: after a whole scan nothing is left. */
+  /** Nothing was touched since the sweep began. */
   readonly clean: boolean;
   /** A message with an ordering key left the window. */
   keyFreed(): void;
-  /** Starts over, since rows may have become pending behind the position. */
+  /** Rows may have become pending behind the position. */
   restart(): void;
 }
 
@@ -53,7 +48,6 @@ export interface ScansOptions {
   readonly window: InFlightWindow;
   readonly room: Pick<Room, "of" | "bytesOf" | "closed">;
   readonly plan: ScanPlan;
-  /** Reports the duration of a scan, in ms. */
   readonly took: (ms: number) => void;
 }
 
@@ -66,9 +60,9 @@ const NO_ROWS: Scan = {
   dueFull: false,
   more: false,
 };
-/** Divisor of a batch for a topic that was not full at its last scan. */
+/** Part of a batch for a topic that was not full last time. */
 const SMALL_SHARE = 8;
-/** Rows of a topic with little room, once its first ones could not go. */
+/** Rows of a topic with little room, when its first ones could not go. */
 const PASSED_AT_ONCE = 100;
 
 /** Topics whose cursors are remembered. */
@@ -79,7 +73,7 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
   const budget = createScanBudget(batchSize);
   const walk = createCursor(clock);
   let byTopic = new Map<string, Cursor>();
-  /** Covers a turn over all topics, which may take several scans. */
+  /** A turn over all topics may take several scans. */
   let turn = { fromStart: true, complete: true, dueFull: false };
   let clean = true;
 
@@ -125,7 +119,7 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     const full = cursors.filter(({ cursor }) => cursor.full).length;
     const asked = cursors.map(({ topic, cursor }) => {
       const sharers = cursor.full || cursors.length === 1 ? Math.max(1, full) : SMALL_SHARE;
-      // Later in a sweep, rows that could not go must not hide those that can from a probe.
+      // Rows that could not go must not hide others from a probe.
       const least = cursor.atStart ? 1 : PASSED_AT_ONCE;
       const rows = Math.min(budget.rows(batchSize, { topic, sharers }), Math.max(least, room.of(topic)));
       return { topic, cursor, rows, scan: cursor.ask(rows, inFlightOf(topic)) };
@@ -140,18 +134,15 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     plan.returned(chosen, rows, isFull);
     turn.complete &&= cursors.every(({ cursor }) => cursor.complete);
     const complete = !chosen.isPart && turn.complete;
-    // A topic may get its first rows between two looks. One scan may complete a walk begun by others;
-    // of several, each must cover all of its topics.
+    // A topic may get its first rows between looks. One scan may complete a walk; of several, each must
+    // cover its topics.
     turn.dueFull ||= cursors.some(({ cursor }) => cursor.dueFull);
     const { dueFull } = turn;
     const whole = complete && !dueFull && chosen.looked && (chosen.isFirst || turn.fromStart);
     return { rows, fromStart, nothingOpen: false, whole, complete, dueFull, more: isFull || chosen.isPart };
   }
 
-  /**
-   * Without the mark, rows in flight look like waiting ones, and the scan must reach past them
-   * (rule: listed-in-flight).
-   */
+  /** Without the mark, rows in flight look like waiting ones (rule: listed-in-flight). */
   function inFlightOf(topic: string | undefined): Branches {
     const limits = { immediateLimit: 0, dueLimit: 0 };
     if (settings.sendingMark === "on") return limits;
@@ -162,7 +153,6 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     return limits;
   }
 
-  /** Reads bodies that were too large for the scan, within the bytes available. */
   async function withBodies(rows: readonly ScannedMessage[], shards: readonly number[]) {
     const ours = new Set(shards);
     const ids: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * Sorts scanned rows by what may happen to them now. A row that must wait is neither claimed nor
- * takes a place in the batch (rule: bounded-scan); a row that can never be sent fails with a reason
- * and blocks nothing. No side effects except through its ports.
+ * Sorts scanned rows by fate. A row that must wait is not claimed and takes no place in the batch
+ * (rule: bounded-scan); a row that can never be sent fails with a reason. Pure except for its
+ * ports.
  */
 import { grouped } from "../../runtime/grouped.ts";
 import type { InFlight, InFlightWindow } from "../in-flight.ts";
@@ -14,7 +14,7 @@ import type { ScannedMessage, SuspensionRule } from "../store.ts";
 import type { StandsOutside } from "./key-order.ts";
 import { prepareMessage } from "./prepare-message.ts";
 
-/** Scanned rows by fate. Rows in no list are under way already. */
+/** Rows in no list are under way already. */
 export interface SortedRows {
   /** May be claimed, apart from the order of their key. */
   readonly candidates: readonly InFlight[];
@@ -26,7 +26,7 @@ export interface SortedRows {
   readonly behind: readonly Follower[];
   /** Their ordering key is busy. */
   readonly busy: readonly ScannedMessage[];
-  /** Their topic takes nothing now, or their shard must not be claimed from. */
+  /** Their topic takes nothing, or their shard must not be claimed from. */
   readonly passedOver: number;
 }
 
@@ -39,11 +39,11 @@ export interface SortRequest {
   readonly standsOutside: StandsOutside;
   readonly keeper: Pick<LeaseKeeper, "suspensions" | "epochOf">;
   readonly settings: Pick<RelaySettings, "suspectAfter" | "failAfter">;
-  /** Shards held, not being given away, and with enough lease left. */
+  /** Held shards that are not given away and have enough lease left. */
   readonly shards: ReadonlySet<number>;
-  /** The layout counts claims; without delivery_count recoveries are unknown. */
+  /** Without delivery_count, recoveries are unknown. */
   readonly countsClaims: boolean;
-  /** The layout has content_type; without it, a body that parses is JSON and any other is text. */
+  /** Without content_type, a body that parses is JSON, any other text. */
   readonly hasContentType: boolean;
   /** Bodies are base64, from a column of bytes. */
   readonly isBinary: boolean;
@@ -76,7 +76,7 @@ export function sortRows(request: SortRequest): SortedRows {
     else if (headId !== undefined) behind.push({ row, headId });
     else if (!hasBody(row)) {
       passedOver += 1;
-      // Its topic waits until there is room for it; otherwise smaller messages would always go first.
+      // Its topic waits for room; otherwise smaller messages would always go first.
       rooms.set(row.topic, 0);
     } else if (roomOf(row.topic) === 0) passedOver += 1;
     else {

@@ -1,20 +1,16 @@
 /**
- * Messages recovered so often that one of them may kill the relay: each is sent alone, so that it
- * fails alone (rule: crash-counting).
+ * Messages recovered so often that they may kill the relay are sent alone (rule: crash-counting).
  */
 import type { InFlight } from "../in-flight.ts";
 
 export interface AroundSuspects {
-  /** The first suspect at the head of its key: it goes once nothing else is under way. */
+  /** First suspect at the head of its key. */
   readonly next: InFlight | undefined;
-  /** Messages that may go before any suspect: those of a key end at its suspect. */
+  /** Messages before any suspect of their key. */
   readonly before: readonly InFlight[];
 }
 
-/**
- * `ready`: in id order. Only a suspect at the head of its key holds up the others: one behind its
- * key may wait forever.
- */
+/** `ready`: in id order. Only a suspect at the head of its key holds up the others. */
 export function aroundSuspects(ready: readonly InFlight[], suspects: ReadonlySet<string>): AroundSuspects {
   const before: InFlight[] = [];
   const begun = new Set<string | null>();

@@ -1,8 +1,7 @@
 /**
- * Periodic work besides sending. Every relay sweeps its own `sending` rows (rule: watched-sending).
- * The holder of shard 0 also does the work that is needed once: confirmation deadlines, slow
- * retries, resumes, rows in unknown states, archiving, deletion, gauges. Batches are small, with
- * pauses.
+ * Periodic work besides sending, in small batches with pauses. Every relay sweeps its own `sending`
+ * rows (rule: watched-sending). The holder of shard 0 also handles confirmation deadlines, slow
+ * retries, resumes, unknown states, archiving, deletion and gauges.
  */
 
 import type { ConfirmRule } from "../../message/message-type.ts";
@@ -25,20 +24,19 @@ import { createSteppedClock } from "./stepped-clock.ts";
 
 /** Rows per statement. */
 const BATCH = 500;
-/** Most full batches of one turn before the relay has the database again. */
+/** Most full batches of one turn. */
 const BATCHES_PER_TURN = 10;
-/** For the followers the relay does not know of; it brings back most at once. */
+/** For followers that the relay does not know of. */
 const FOLLOWERS_EVERY_MS = 5_000;
 const UNKNOWN_STATES_EVERY_MS = 10_000;
 const GAUGES_EVERY_MS = 15_000;
 const CLOCK_EVERY_MS = 10_000;
 const CONFIRMATIONS_EVERY_MS = 600_000;
-/** How long confirmations are kept; after it a message no longer waits for the others. */
+/** How long confirmations are kept for a message that waits for others. */
 const CONFIRMATIONS_KEPT_MS = 90 * 86_400_000;
-/** How long confirmations of unknown messages are kept after the last one. */
+/** How long confirmations of unknown messages are kept. */
 const UNKNOWN_KEPT_MS = 7 * 86_400_000;
 const none = (of: Pick<MessageGauge, "topic" | "state">) => ({ ...of, count: 0, oldestAgeMs: 0 });
-/** Its holder does the work that is needed once. */
 const LEADER_SHARD = 0;
 
 export interface HousekeepingOptions {
@@ -57,8 +55,8 @@ export interface HousekeepingOptions {
 
 export interface Housekeeping {
   /**
-   * Runs one turn. Returns false when nothing was due and the database was not asked. Rejects when
-   * the database does not answer.
+   * Returns false when nothing was due and the database was not asked. Rejects when the database
+   * does not answer.
    */
   turn(): Promise<boolean>;
   /** Brings a topic's backed-off messages forward, ramped. */
@@ -70,10 +68,10 @@ interface Decided {
   readonly decision: TimedDecision;
 }
 
-/** One job of a turn. Returns false when it was not time and the database was not asked. */
+/** Returns false when the database was not asked. */
 type Job = () => Promise<boolean>;
 
-/** A consumer gave the message up, which set its deadline. */
+/** A consumer gave the message up. */
 function isReported({ failReason }: TimedRow): boolean {
   return failReason?.startsWith("NOT_CONSUMED:") === true;
 }
@@ -87,9 +85,9 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { store, keeper, settings, reports, events } = options;
   const { housekeeping } = store;
   const lastRunMs = new Map<string, number>();
-  /** Gauges to reset to 0 once a count has no rows for them. */
+  /** Gauges to reset once they have no rows. */
   let shown: readonly { readonly topic: string; readonly state: MessageState }[] = [];
-  /** Rows whose decision was reported and may not be written, with their versions. */
+  /** Reported decisions that may not be written, with the rows' versions. */
   const told = new Map<string, string>();
 
   function isTime(job: string, everyMs: number): boolean {
@@ -99,7 +97,6 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     return true;
   }
 
-  /** Repeats a statement while it returns full batches. */
   async function repeat(step: () => Promise<number>): Promise<number> {
     let total = 0;
     for (let turn = 0; turn < BATCHES_PER_TURN; turn += 1) {
@@ -111,9 +108,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   /**
-   * Handles due timers. Rows locked by a user stay due and come first in every list. So the list
-   * grows by the remainder of earlier batches, and rows tried in this turn are not tried again in
-   * it: the rows behind always get their batch.
+   * Handles due timers. Locked rows stay due and come first, so the list grows by the remainder of
+   * earlier batches, and a turn tries no row twice: the rows behind always get their batch.
    */
   async function timers(): Promise<true> {
     const tried = new Set<string>();
@@ -135,9 +131,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   /**
-   * Reports only written decisions. If none was written, another was first or holds the rows. If
-   * fewer were written than decided, which ones is unknown; reporting one too early is the lesser
-   * harm, but once and not at every turn while it stays locked.
+   * Reports only written decisions. If fewer were written than decided, which ones is unknown: each
+   * is reported once, and not at every turn while it stays locked.
    */
   function tellOnce(decided: readonly Decided[], changed: number): void {
     if (changed === 0) return;
@@ -173,7 +168,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const policy = settings.policyOf(row.type);
     const attempts = row.retryCount + 1;
     if (then === "resend" && attempts < policy.maxAttempts) {
-      // A deadline was pause enough; a message that a consumer gave up needs one.
+      // A message that a consumer gave up needs a pause; a deadline was one.
       const { baseMs, factor, maxMs } = policy;
       const nextRetryInMs = isReported(row) ? backoffMs({ attempt: attempts, baseMs, factor, maxMs }) : null;
       return { ...base, transition: "confirmTimeoutResend", failReason, nextRetryInMs };
@@ -192,7 +187,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     if (!isTime("followers", FOLLOWERS_EVERY_MS)) return false;
     let count = 1;
     for (let turn = 0; turn < BATCHES_PER_TURN && count > 0; turn += 1) count = await options.followers.release();
-    // There may be more, so the next look does not wait.
+    // There may be more.
     if (count > 0) lastRunMs.delete("followers");
     return true;
   }
@@ -245,15 +240,14 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const now = all.filter(({ topic }) => options.room.takes(topic));
     const isPart = new Set(all.filter(({ atLeast }) => atLeast).map(({ state }) => state));
     const absent = shown.filter((one) => !now.some(({ topic, state }) => topic === one.topic && state === one.state));
-    // A topic missing from a partial count may still have messages, also when the part is full of other
-    // relays' topics: its gauge stays.
+    // A topic missing from a partial count may still have messages: its gauge stays.
     const kept = absent.filter(({ state }) => isPart.has(state));
     show([...now, ...absent.filter((one) => !kept.includes(one)).map(none)]);
     shown = [...now.map(({ topic, state }) => ({ topic, state })), ...kept];
     return true;
   }
 
-  /** Another relay counts from now on, and this one's gauges must not remain beside it. */
+  /** This relay's gauges must not remain beside those of the new leader. */
   function clearGauges(): void {
     show(shown.map(none));
     shown = [];
@@ -277,9 +271,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   /**
-   * A failed job ends the turn, which reports its error, and moves to the end, so that one that
-   * always fails starves no other. While the database is away, a turn waits for one statement
-   * instead of six.
+   * A failed job ends the turn and moves to the end, so that it starves no other. While the
+   * database is away, a turn waits for one statement instead of six.
    */
   let order: readonly Job[] = [
     sweepSending,

@@ -1,14 +1,13 @@
 /**
- * Finds forgotten transactions: the database keeps every row version since their begin, and scans
- * walk over them (163 ms instead of 1 ms at 300,000 messages on PostgreSQL). The relay cannot end
- * them, so it reports who holds them.
+ * Reports forgotten transactions: the database keeps every row version since their begin, and scans
+ * walk over them (163 ms instead of 1 ms at 300,000 messages on PostgreSQL).
  */
 import type { OldTransaction } from "../../admin/doctor/diagnosis.ts";
 import type { RelaySettings } from "../options.ts";
 import type { HousekeepingStore } from "../store.ts";
 
 const LOOK_EVERY_MS = 60_000;
-/** A scan reads at most a batch, normally in a few milliseconds. */
+/** A scan normally takes a few milliseconds. */
 const SLOW_SCAN_MS = 100;
 /** Suspects while scans are slow. */
 const WHILE_SLOW = { olderThanMs: 10_000, heldTransactions: 1_000 } as const;
@@ -25,11 +24,11 @@ export interface OldTransactionsOptions {
 export interface OldTransactionsWatch {
   /** Reports the duration of a scan. */
   readonly scanTook: (ms: number) => void;
-  /** Returns false when it was not time and the database was not asked. */
+  /** Returns false when the database was not asked. */
   look(): Promise<boolean>;
 }
 
-/** Asks at most once a minute and reports each transaction once. */
+/** Asks at most once a minute, reports each transaction once. */
 export function createOldTransactions({ housekeeping, settings }: OldTransactionsOptions): OldTransactionsWatch {
   const { clock, logger } = settings;
   let lastLookMs = Number.NEGATIVE_INFINITY;

@@ -1,18 +1,15 @@
 /**
- * No `sending` row without a watcher (rule: watched-sending). When a claim commits and its reply is
- * lost, or the state is set by hand, no window holds the row, and its living owner would never look
- * at it again. So each owner reads the `sending` rows of its shards; a row outside every window,
- * unchanged in two looks further apart than the publish timeout, goes back to pending.
+ * No `sending` row without a watcher (rule: watched-sending). After a claim without a reply, or a
+ * state set by hand, no window holds the row. So each owner reads the `sending` rows of its shards;
+ * a row outside the window and unchanged in two looks, further apart than the publish timeout, goes
+ * back to pending.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { InFlightWindow } from "../in-flight.ts";
 import type { LeaseKeeper } from "../leases/lease-keeper.ts";
 import type { HousekeepingStore, SendingRow } from "../store.ts";
 
-/**
- * Most rows of one look, far more than a window. Only a crash of many batches leaves more, and then
- * the takeover recovers them.
- */
+/** Most rows of one look. Only a crash of many batches leaves more, which the takeover recovers. */
 const LOOK_LIMIT = 10_000;
 
 export interface SendingSweepOptions {
@@ -24,10 +21,7 @@ export interface SendingSweepOptions {
 }
 
 export interface SendingSweep {
-  /**
-   * Looks when it is time and returns the number of rows brought back. Undefined: it was not time,
-   * and the database was not asked.
-   */
+  /** Returns the number of rows brought back. Undefined: not due, the database was not asked. */
   look(): Promise<number | undefined>;
 }
 
@@ -54,7 +48,7 @@ export function createSendingSweep(options: SendingSweepOptions): SendingSweep {
       const next = new Map<string, Suspicion>();
       const abandoned: SendingRow[] = [];
       for (const row of rows) {
-        // Checked after the rows were read: a batch claimed meanwhile is in the window by now.
+        // After the read: a batch claimed meanwhile is in the window by now.
         if (window.holds(row.id)) continue;
         const known = suspicions.get(row.id);
         if (known === undefined || !sameClaim(known.row, row)) next.set(row.id, { row, sinceMs: nowMs });
@@ -66,8 +60,7 @@ export function createSendingSweep(options: SendingSweepOptions): SendingSweep {
       suspicions = next;
       if (abandoned.length === 0) return 0;
       const recovered = await housekeeping.recover({ fence: keeper.fence(), rows: abandoned });
-      // Not earlier: after an error, or for a row locked by a user, the first sighting still counts and
-      // the next look retries.
+      // After an error, or for a locked row, the first sighting still counts.
       if (recovered === abandoned.length) for (const { id } of abandoned) next.delete(id);
       return recovered;
     },

@@ -1,7 +1,6 @@
 /**
- * Whether this relay does the work that its leases are for. A relay whose heartbeats succeed while
- * its scans, claims or settles fail keeps its shards from relays that could send (rule:
- * working-owner).
+ * A relay whose heartbeats succeed while its scans, claims or settles fail keeps its shards from
+ * relays that could send (rule: working-owner). This detects it.
  */
 import { describeError } from "../../runtime/errors.ts";
 import type { RelaySettings } from "../options.ts";
@@ -10,18 +9,18 @@ import type { RelayStore } from "../store.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 
 export interface Duty {
-  /** False: it has given up its shards and takes none. */
+  /** False: it gave up its shards and takes none. */
   readonly isOn: boolean;
-  /** Gives the shards up when the work has failed for longer than a lease. */
+  /** Gives the shards up when the work failed for longer than a lease. */
   heartbeatWorked(): Promise<void>;
   /**
-   * The same when heartbeats have been answered with errors for that long: without the right to
-   * take shards it counts as alive, and nobody serves its share.
+   * The same when heartbeats were refused for that long: without the right to take shards the relay
+   * counts as alive, and its share stays unserved.
    */
   heartbeatFailed(error: unknown): Promise<void>;
   /**
-   * Checks the table. Returns true when that worked and it is time to take part again. Rejects when
-   * it failed.
+   * Checks the table. Returns true when it is time to take part again. Rejects when the check
+   * failed.
    */
   look(): Promise<boolean>;
 }
@@ -42,18 +41,17 @@ const LONGEST_PAUSE_MS = 3_600_000;
 export function createDuty({ settings, keeper, reports, store }: DutyOptions): Duty {
   const { clock, leaseMs, logger } = settings;
   let isOn = true;
-  /** When heartbeats began to succeed; undefined: the last one failed. */
+  /** Undefined: the last heartbeat failed. */
   let heartbeatsSinceMs: number | undefined;
-  /** When heartbeats began to be refused while no shard was held. */
+  /** Heartbeats are refused since then, with no shard held. */
   let refusedSinceMs: number | undefined;
   let backAtMs = Number.NEGATIVE_INFINITY;
   let notBeforeMs = 0;
-  /** How often it came back and could not do its work. */
   let relapses = 0;
 
   /**
-   * Measured between failures: a relay that is idle or held back by its broker does not fail. A
-   * database that is away as a whole is not its fault either.
+   * From failure to failure: a relay that is idle or waits for its broker does not fail, nor is a
+   * database outage its fault.
    */
   function isUseless(failing: Failing | undefined): failing is Failing {
     const sinceMs = Math.max(failing?.sinceMs ?? 0, heartbeatsSinceMs ?? 0, backAtMs);
@@ -62,8 +60,8 @@ export function createDuty({ settings, keeper, reports, store }: DutyOptions): D
 
   async function leave(part: (typeof WORK)[number], error: unknown): Promise<void> {
     const nowMs = clock.monotonicMs();
-    // A look proves that scans work, not claims or settles, so each pause is longer. At least two
-    // leases after a failed settle, so that others get what it leaves behind.
+    // A look proves scans, not claims or settles, so each pause is longer; at least two leases after a
+    // failed settle, so that others get the rest.
     relapses = nowMs - backAtMs < 4 * leaseMs ? relapses + 1 : 0;
     const doublings = relapses + (part === "settle" ? 1 : 0);
     notBeforeMs = doublings === 0 ? nowMs : nowMs + Math.min(LONGEST_PAUSE_MS, leaseMs * 2 ** doublings);
@@ -81,7 +79,7 @@ export function createDuty({ settings, keeper, reports, store }: DutyOptions): D
     },
     async heartbeatWorked() {
       heartbeatsSinceMs ??= clock.monotonicMs();
-      // A heartbeat that finds nothing to take works too.
+      // Finding nothing to take works too.
       if (keeper.heldCount > 0) refusedSinceMs = undefined;
       for (const part of WORK) {
         const failing = reports.failing(part);

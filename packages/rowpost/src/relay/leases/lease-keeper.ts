@@ -33,65 +33,53 @@ export interface LeaseKeeperOptions {
   ) => void | Promise<void>;
   readonly onLost: (shards: readonly number[]) => void;
   readonly onReleased: (shards: readonly number[]) => void | Promise<void>;
-  /** The lease session is lost: an immediate heartbeat gets another one. */
+  /** An immediate heartbeat gets another session. */
   readonly onSessionLost: () => void;
-  /** No lock shows that this relay is dead: its shards wait for their leases to end. */
+  /** The relay has no lock: after its death its leases must expire. */
   readonly onNoLock: () => void;
 }
 
 export interface LeaseKeeper {
   /**
-   * Renews leases, notices losses, takes and gives shards away. Rejects when the database does not
-   * answer; leases then expire by themselves.
+   * Renews, takes and gives away. Rejects when the database does not answer; leases then expire by
+   * themselves.
    */
   heartbeat(): Promise<void>;
-  /**
-   * Checks the locks of other owners. Returns true when an immediate heartbeat may find something
-   * to take.
-   */
+  /** Checks other owners' locks. Returns true when a heartbeat may find something to take. */
   look(): Promise<boolean>;
   /** Other owners have locks to check. */
   readonly hasOthers: boolean;
   /**
-   * Our session and its lock existed at the last heartbeat and were not lost since. Otherwise no
-   * publish starts: others may take our shards before our leases end (rule: session-lock).
+   * Our session and its lock are intact since the last heartbeat. Otherwise no publish starts,
+   * since others may take our shards before the leases end (rule: session-lock).
    */
   readonly hasSession: boolean;
   /**
-   * Releases every shard without publishes under way. For `stop`: takes no more shards. Returns
-   * true when all were released.
+   * For `stop`: takes no more shards, and releases those without publishes. Returns true when all
+   * are released.
    */
   releaseSettled(): Promise<boolean>;
-  /**
-   * Releases settled shards, forgets the rest, whose leases expire by themselves, and signs off.
-   * Takes no shard until `rejoin`.
-   */
+  /** Releases settled shards, lets the other leases expire, and signs off until `rejoin`. */
   giveUp(): Promise<void>;
   rejoin(): void;
-  /**
-   * Forgets all shards; their leases expire by themselves, and unsettled outcomes are lost. Ends a
-   * `stop` that could not drain.
-   */
+  /** Lets all leases expire and drops unsettled outcomes. Ends a `stop` that could not drain. */
   forget(): void;
   /** Removes this instance from the registry. */
   leave(): Promise<void>;
-  /** Shards to scan: publishable and not being given away. */
+  /** Publishable shards that are not being given away. */
   usable(minLeftMs: number): readonly number[];
-  /**
-   * Whether a publish may start: held, at least this much time left, and the session's lock held.
-   */
+  /** Held, with this much time left, and with the session's lock. */
   mayPublish(shard: number, minLeftMs: number): boolean;
-  /** Milliseconds of lease left on a shard; 0 when not held. */
+  /** 0 when not held. */
   leftMs(shard: number): number;
   /** Epoch of a held shard. */
   epochOf(shard: number): string | undefined;
   fence(): Fence;
   readonly heldCount: number;
-  /** This relay holds all shards of the table. */
   readonly holdsAll: boolean;
   /**
-   * Every other shard has a living owner: its lock is held, or we saw it renew its lease. Otherwise
-   * messages of a dead relay may be left without an owner.
+   * All other shards have a living owner: its lock is held, or we saw it renew. Otherwise messages
+   * of a dead relay may be left.
    */
   readonly othersLive: boolean;
   readonly suspensions: readonly SuspensionRule[];
@@ -116,8 +104,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const sightings = new Map<number, Sighting>();
   const watch = createLockWatch(leases, owner, clock);
   /**
-   * Unused, but not yet certainly released: a lost statement would cost the next owner the rest of
-   * the lease.
+   * Not yet certainly released: a lost statement would cost the next owner the rest of the lease.
    */
   let owed: readonly HeldShard[] = [];
   let shardCount = 0;
@@ -146,14 +133,14 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     const { leaseMs } = settings;
     const asked = heldShards();
     const lostBefore = lostSessions;
-    // An instance counts as dead only after the longest pause that keeps its leases valid.
+    // The longest pause that keeps an instance's leases valid.
     const instanceTimeoutMs = Math.max(4 * heartbeatMs, Math.floor(leaseMs / 2));
     const view = await leases.heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held: asked });
     suspensions = view.suspensions;
     shardCount = view.leases.length;
     rows = view.leases;
     keepRenewed(asked, view.held, sentAtMs + leaseMs);
-    // A session lost meanwhile is no better than the previous one.
+    // The session was lost again meanwhile.
     if (lostSessions === lostBefore) hasSession = true;
     if (!isTold && !view.instances.some((instance) => instance.owner === owner && instance.lock !== undefined)) {
       isTold = true;
@@ -199,7 +186,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     }
   }
 
-  /** Our share when all live instances share evenly; the first ones by id get the remainder. */
+  /** Equal shares among live instances; the first by id get the remainder. */
   function fairShare(view: LeaseView): number {
     const instances = view.instances.filter((instance) => instance.alive && !watch.isDead(instance.owner));
     const alive = new Set(instances.map((instance) => instance.owner));
@@ -212,7 +199,6 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   function giveUpExtra(share: number): void {
     const kept = [...held].filter(([, lease]) => !lease.draining).sort(([left], [right]) => left - right);
     for (const [, lease] of kept.slice(share)) lease.draining = true;
-    // The other instance left before anything was given to it.
     let missing = leaving ? 0 : share - kept.length;
     for (const [, lease] of held) {
       if (missing <= 0) break;
@@ -227,8 +213,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     const empty = [...held].filter(([shard, lease]) => lease.draining && window.countOf(shard) === 0);
     const shards = [...owed, ...empty.map(([shard, { epoch }]) => ({ shard, epoch }))];
     if (shards.length === 0) return;
-    // From here on not ours, whatever happens to the statement: a lost one is sent again, or the lease
-    // expires.
+    // No longer ours, whatever happens to the statement: it is repeated, or the lease expires.
     owed = shards;
     for (const [shard] of empty) held.delete(shard);
     await leases.release({ owner, shards });

@@ -1,33 +1,30 @@
 /**
  * Finds dead owners by their session locks (rule: session-lock). A relay's lease session holds a
- * database lock that ends with the session, and its heartbeats write the lock's name into the
- * registry. A free lock shows within milliseconds of a SIGKILL that the session has ended; the
- * lease alone shows nothing for half a minute.
+ * database lock, named in the registry, that ends with the session. A free lock shows within
+ * milliseconds of a SIGKILL that the session ended; the lease shows it only after half a minute.
  *
- * A cut connection also ends the session, but such an owner soon returns with another session and
- * lock name. Only one that has not returned is dead.
+ * A cut connection ends the session too, but its owner soon returns with another one. Only an owner
+ * that has not returned is dead.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { LeaseStore, LeaseView } from "../store.ts";
 
 /**
- * Interval of checking other relays' locks, and how long a free one is not acted on. 250 ms is a
- * multiple of the time a cut session takes to come back (10 to 50 ms on a local network). The
- * benchmark `relay-takeover` measured a median of 0.4 to 0.7 s and at most 1.2 s from a SIGKILL to
- * the next publish by another relay, on a busy machine. A check costs one statement that touches no
- * table.
+ * Interval of lock checks, and the grace of a free lock. A cut session takes 10 to 50 ms to come
+ * back on a local network. The benchmark `relay-takeover` measured a median of 0.4 to 0.7 s and at
+ * most 1.2 s from a SIGKILL to the next publish by another relay, on a busy machine. A check costs
+ * one statement that touches no table.
  */
 export const LOOK_MS = 250;
 /**
- * After our own session was lost, so probably were the others' (a server restart). They come back
- * one by one, since their loops retry at least once a second.
+ * When our own session was lost, the others' probably were too (a server restart). Their loops
+ * retry at least once a second.
  */
 const RETURN_MS = 3_000;
 
 export interface LockWatch {
-  /** Takes a heartbeat's result and checks the locks. */
   observe(view: LeaseView): Promise<void>;
-  /** Checks the locks. Returns true when an immediate heartbeat may find something to take. */
+  /** Returns true when a heartbeat may find something to take. */
   look(): Promise<boolean>;
   /** There are locks to check. */
   readonly hasOthers: boolean;
@@ -36,9 +33,8 @@ export interface LockWatch {
    * name.
    */
   isDead(owner: string): boolean;
-  /** The last check found this owner's lock held. */
   isAlive(owner: string): boolean;
-  /** Our own session is lost: earlier observations do not count, nor those of the next moments. */
+  /** Our own session is lost: observations until some time later do not count. */
   forget(): void;
 }
 
@@ -48,9 +44,8 @@ export function createLockWatch(leases: Pick<LeaseStore, "freeLocks">, owner: st
   let locks = new Map<string, string>();
   /** When a lock was first seen free. */
   const freeSince = new Map<string, number>();
-  /** Locks already reported as free for long enough. */
   const told = new Set<string>();
-  /** Observations count from this instant; undefined: not before our own next heartbeat. */
+  /** Undefined: observations count from our next heartbeat on. */
   let countsFromMs: number | undefined = Number.NEGATIVE_INFINITY;
   /** Locks held at the last check. */
   let taken: ReadonlySet<string> = new Set();
@@ -60,7 +55,7 @@ export function createLockWatch(leases: Pick<LeaseStore, "freeLocks">, owner: st
     return since !== undefined && clock.monotonicMs() - since >= LOOK_MS;
   }
 
-  /** Returns true when a lock is newly free, or has now been free for long enough. */
+  /** Returns true when a lock is newly free, or has been for long enough. */
   async function look(): Promise<boolean> {
     const nowMs = clock.monotonicMs();
     taken = new Set();

@@ -14,12 +14,11 @@ export interface PollOptions {
   readonly maxMs: number;
 }
 
-/** Pauses stay at the minimum for this long after the last message, then double. */
+/** Pauses stay minimal for this long after the last message, then double. */
 const LINGER_MS = 1_000;
 
 export interface PollPace {
   found(): void;
-  /** Pause before the next scan, after one that found nothing more. */
   nextWaitMs(): number;
 }
 

@@ -1,19 +1,18 @@
 /**
- * Failures reported for a message that may equally be its destination's: a gateway whose service is
- * away, a queue not deployed yet. They count as the destination's, without an attempt, while
- * nothing of the topic goes. A message that fails so while others of its topic are sent is itself
- * the cause, and would rest its topic forever.
+ * Failures that may be the destination's although reported for a message: a gateway whose service
+ * is away, a queue not deployed yet. They count as the destination's, without an attempt, while
+ * nothing of the topic goes. A message that fails so while others go is the cause itself, and would
+ * rest its topic forever.
  */
 import type { PublishResult } from "../../brokers/broker.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** How long a missing destination is waited for before messages use up their attempts. */
+/** Longest wait for a missing destination before messages use up attempts. */
 const MISSING_FOR_MS = 300_000;
-/** Messages and topics remembered; the oldest are forgotten. */
 const REMEMBERED = 10_000;
 
 export interface Absence {
-  /** Interprets the results of one publish call; `ids` are those of its messages. */
+  /** `ids` are those of the call's messages. */
   judge(topic: string, ids: readonly string[], results: readonly PublishResult[]): readonly PublishResult[];
 }
 

@@ -27,34 +27,32 @@ import type { RelaySettings } from "../options.ts";
 import { scannedToken } from "../row-token.ts";
 import type { RelayStore, ScannedMessage } from "../store.ts";
 
-/** A message and the earlier one of its key that it waits behind. */
 export interface Follower {
   readonly row: ScannedMessage;
   readonly headId: string;
 }
 
 export interface Followers {
-  /** The head that a row of this key surely waits behind, as far as this relay knows. */
+  /** The known head of a row's key. */
   headOf(row: ScannedMessage): string | undefined;
   /**
-   * Moves these out of the scans. One statement at a time; a scan returns the others again. In
-   * tables that cannot set rows behind, those with a time are postponed when they fill their
-   * branch.
+   * Moves these out of the scans, one statement at a time. In tables that cannot set rows behind,
+   * rows with a time are postponed when they fill their branch.
    */
   setBehind(followers: readonly Follower[], dueFull: boolean): void;
   /** The message no longer blocks its key. */
   gone(orderingKey: string, id: string): void;
-  /** No message of this key is under way: followers of gone heads may come forward. */
+  /** Nothing of this key is under way: followers of gone heads may come. */
   keyFreed(orderingKey: string): void;
   /**
-   * Brings back followers of gone heads, of the heads whose turn it is or, with `all`, of every
-   * head, and returns their number. For the leader, and before a table counts as drained: the relay
-   * that saw a head go may have died before it brought its followers back.
+   * Brings back followers of gone heads, of those whose turn it is or `all`, and returns their
+   * number. For the leader, and before a table counts as drained: the relay that saw a head go may
+   * have died.
    */
   release(all?: boolean): Promise<number>;
   /** Total brought back so far. */
   readonly returned: number;
-  /** The last look found followers of gone heads that another transaction holds locked. */
+  /** Followers of gone heads are locked by another transaction. */
   readonly isHeld: boolean;
   /** Nothing is being brought back. */
   readonly still: boolean;
@@ -66,24 +64,21 @@ export interface FollowersOptions {
   readonly store: Pick<RelayStore, "housekeeping">;
   readonly keeper: Pick<LeaseKeeper, "fence">;
   readonly settings: Pick<RelaySettings, "batchSize" | "logger" | "onFailed">;
-  /**
-   * The table can hold followers behind their heads; otherwise the scans pass over most of them.
-   */
+  /** Otherwise the scans pass over most followers. */
   readonly isAble: () => boolean;
   /** Called when rows came forward. */
   readonly wake: () => void;
 }
 
-/** Keys whose heads are remembered; housekeeping finds the forgotten. */
+/** Housekeeping finds forgotten ones. */
 const REMEMBERED_KEYS = 10_000;
 /** Heads that one look of housekeeping requests. */
 const HEADS_PER_LOOK = 100;
-/** Most consecutive looks at heads that all still block, until the next time. */
+/** Most looks in a row at heads that all still block. */
 const LOOKS = 10;
 /** How long a follower is postponed. */
 const PUT_OFF_MS = 5_000;
 
-/** Ids of an ordering key's heads that have followers. */
 interface Heads {
   readonly standing: Set<string>;
   readonly gone: Set<string>;
@@ -100,7 +95,7 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   let afterHeadId = "0";
   let returned = 0;
   let isHeld = false;
-  /** One look at a time: a second one would skip rows that the first has locked. */
+  /** A second look would skip rows locked by the first. */
   let looking: Promise<unknown> = Promise.resolve();
 
   function start(work: () => Promise<void>): void {
@@ -117,11 +112,11 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   }
 
   async function move(followers: readonly Follower[]): Promise<void> {
-    // Remembered first: the head may go as soon as the statement is done.
+    // The head may go as soon as the statement is done.
     for (const [key, own] of grouped(followers, ({ row }) => row.orderingKey ?? "")) remember(key, own);
     const rows = followers.map(({ row, headId }) => ({ ...scannedToken(row), headId }));
     const moved = await housekeeping.setBehind({ fence: keeper.fence(), rows });
-    // A head no longer blocks, or a row has changed: the table is asked again.
+    // A head no longer blocks, or a row changed: ask the table again.
     for (const { row } of followers) {
       const known = heads.get(row.orderingKey ?? "");
       if (known !== undefined) known.isCertain = moved === rows.length;
@@ -136,7 +131,7 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   function remember(key: string, followers: readonly Follower[]): void {
     const known = heads.get(key) ?? { standing: new Set(), gone: new Set(), isCertain: true };
     for (const { headId } of followers) if (!known.gone.has(headId)) known.standing.add(headId);
-    // The latest ones stay: whether an old head was removed by others may never be learned.
+    // An old head may have been removed by others unnoticed.
     heads.delete(key);
     heads.set(key, known);
     const [oldest] = heads.keys();
@@ -149,9 +144,8 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
     for (const key of keys) {
       const known = heads.get(key);
       if (known === undefined || known.gone.size === 0) continue;
-      // Each head separately: the key's first message may be behind any of them, and a batch full of
-      // another head's followers would only wait for it. Once it goes the key is free again, and the rest
-      // has its turn.
+      // Each head separately, since the key's first message may be behind any of them, and a batch of
+      // another head's followers would only wait for it.
       for (const headId of [...known.gone]) {
         const count = await broughtBack([headId]);
         if (count < batchSize) known.gone.delete(headId);

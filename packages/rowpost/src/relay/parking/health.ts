@@ -21,17 +21,13 @@ import type { Outlets } from "./outlets.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
 export interface Health {
-  /**
-   * Learns from the results of a publish call for this topic. Returns their meaning: a failure may
-   * be the destination's.
-   */
+  /** Returns the results' meaning: a failure may be the destination's. */
   learn(topic: string, ids: readonly string[], results: readonly PublishResult[]): readonly PublishResult[];
   /**
-   * Messages of these topics were not published after all. A probe among them proves nothing but
-   * makes room for the next; otherwise its topic would rest forever.
+   * Messages of these topics were not published. A probe among them makes room for the next;
+   * otherwise its topic would rest forever.
    */
   notTried(topics: Iterable<string>): void;
-  /** Whole milliseconds until the topic is probed; 0 when it is not resting. */
   restMs(topic: string): number;
 }
 
@@ -82,8 +78,7 @@ export function createHealth({ settings, outlets, breaker, events, ...on }: Heal
   }
 
   function learnOfTopic(topic: string, tally: Tally): void {
-    // Not after failures that counted as attempts: a good message beside a bad one would cut the bad
-    // one's backoff short each time.
+    // Not after counted failures: a good message would cut the backoff of a bad one short each time.
     const wasAway = breaker.wasAway(topic);
     const { reason } = tally;
     const change = breaker.report({ ...tally, topic });
@@ -141,7 +136,7 @@ function tallyOf(results: readonly PublishResult[]): Tally {
       tally[result.scope] += 1;
       if (result.scope === "message" && result.retriable) tally.retriable += 1;
       tally.reason = `${result.code}: ${result.reason}`;
-      // A time named for one message is its own backoff; its topic does not wait.
+      // A time named for one message is its own backoff.
       if (result.scope === "destination") tally.retryAfterMs = result.retryAfterMs ?? tally.retryAfterMs;
     }
   }

@@ -1,7 +1,6 @@
 /**
- * The outlets of a relay: one for each broker behind `routes`, else one. Each has its own
- * connection gate and places, so that a broker that is away, silent or slow stops only its own
- * topics.
+ * One outlet for each broker behind `routes`, else one. Each has its own connection gate and
+ * places, so that a broker that is away or slow stops only its own topics.
  */
 import type { Broker } from "../../brokers/broker.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -20,11 +19,11 @@ export interface Outlets {
   readonly all: readonly Outlet[];
   /** Patterns of the relay's topics; undefined: every topic. */
   readonly topics: readonly string[] | undefined;
-  /** False: the topic is left to other relays. */
+  /** False: other relays take it. */
   takes(topic: string): boolean;
   /** The outlet of the topic. */
   of(topic: string): Outlet;
-  /** Topics of this outlet seen lately; undefined: it takes all. */
+  /** Recent topics of this outlet; undefined: it takes all. */
   topicsOf(name: string): readonly string[] | undefined;
 }
 
@@ -47,7 +46,7 @@ export function createOutlets({ broker, clock, windowSize }: OutletsOptions): Ou
   const { routes } = broker;
   const byName = new Map((routes?.brokers ?? [broker.name]).map((name) => [name, make(name)]));
   const all = [...byName.values()];
-  // For topics that no broker takes: the message fails.
+  // The message fails: no broker takes its topic.
   const nowhere = make("");
   const byTopic = new Map<string, Outlet>();
 

@@ -1,4 +1,4 @@
-/** Assembles the parts that decide what waits; room.ts reports what may go. */
+/** Assembles the parts behind room.ts. */
 import type { Broker } from "../../brokers/broker.ts";
 import type { EventEmitter } from "../../runtime/events.ts";
 import type { RelayEvents } from "../events.ts";
@@ -31,7 +31,7 @@ export interface ParkingOptions {
   readonly events: EventEmitter<RelayEvents>;
   /** See {@link createFollowers}. */
   readonly setsBehind: () => boolean;
-  /** Messages may go that could not before: scan again from the start. */
+  /** More messages may go: scan again from the start. */
   readonly onRelease: () => void;
   /** A topic's destination works again: its backed-off messages may come forward. */
   readonly onTopicBack: (topic: string) => void;

@@ -26,22 +26,21 @@ import type { Outlet, Outlets } from "./outlets.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
 export interface Room extends Pick<Outlets, "takes" | "topics"> {
-  /** Messages of this topic that may be claimed now. */
   of(topic: string): number;
-  /** Bytes of bodies of this topic that fit now; Infinity: even one larger than any share. */
+  /** Infinity: even a body larger than any share. */
   bytesOf(topic: string): number;
   /** This relay's topics that take nothing now. */
   closed(): readonly string[];
-  /** No topic of any broker takes a message: nothing to scan for. */
+  /** No topic takes a message: nothing to scan for. */
   readonly away: boolean;
   /**
-   * Selects the messages that fit, in id order. Once a topic is full nothing later of it goes, so
-   * that the part of an ordering key that goes is its beginning.
+   * Messages that fit, in id order. Once a topic is full nothing later of it goes, to keep the
+   * order of keys.
    */
   admit(messages: readonly InFlight[]): Admission;
   entered(messages: readonly InFlight[]): void;
   left(messages: readonly InFlight[]): void;
-  /** Pause before the next scan: the poll's, or shorter when a broker probe is due earlier. */
+  /** The poll's pause, or shorter when a broker probe is due. */
   waitMs(pollMs: () => number): number;
 }
 
@@ -66,7 +65,7 @@ export interface RoomOptions {
   readonly windowBytes: number;
 }
 
-/** Part of a batch that must be free before a scan for a busy topic is worthwhile. */
+/** Free part of a batch that makes a scan for a busy topic worthwhile. */
 const WORTH_SHARE = 4;
 
 export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOptions): Room {
@@ -79,7 +78,7 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
     const { gate, places } = outlets.of(topic);
     const allowance = Math.min(gate.allowance(), breaker.allowance(topic));
     const busy = underWay.has(topic);
-    // A probe goes alone: a message still under way may bring the answer.
+    // A message still under way may bring the answer.
     if (!gate.open) return busy ? 0 : allowance;
     const free = places.free(topic);
     if (busy && (free < Math.ceil(batchSize / WORTH_SHARE) || bytes.free(topic) === 0)) return 0;
@@ -105,7 +104,6 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
     bytes.giveBack(topic, size);
   }
 
-  /** Whether it fits beside what was admitted before. */
   function admits({ topic, count, size }: Load): boolean {
     const { gate, places } = outlets.of(topic);
     return gate.open && count <= of(topic) && count <= places.free(topic) && size <= bytes.free(topic);
@@ -142,7 +140,7 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
       return outlets.all.every(({ gate }) => gate.allowance() === 0);
     },
     admit(messages) {
-      // Counted while deciding; permanently once they enter the window.
+      // Counted while deciding.
       const entered: Load[] = [];
       let isWhole = true;
       for (const load of loadsOf(messages)) {
@@ -166,15 +164,13 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
       for (const load of loadsOf(messages)) leave(load);
     },
     waitMs(pollMs) {
-      // A due probe is awaited at the pace of the poll: it is under way, or no message may be the probe
-      // yet.
+      // A due probe is under way, or no message may be the probe yet.
       const probes = outlets.all.map(({ gate }) => gate.waitMs()).filter((ms) => ms > 0);
       return probes.length === outlets.all.length ? Math.min(...probes) : Math.min(pollMs(), ...probes);
     },
   };
 }
 
-/** Combines messages by topic: a batch mostly has few topics. */
 function loadsOf(messages: readonly InFlight[]): Iterable<Load> {
   const loads = new Map<string, Load>();
   let last: Load | undefined;

@@ -1,8 +1,7 @@
 /**
- * Takes rows out of the scans that must not be sent: a broken one becomes `failed` with a reason,
- * one under a suspension rule becomes `suspended`. Fenced, beside the rounds and one statement at a
- * time, so that nothing waits for it. Rows that arrive meanwhile or are locked by a user are left
- * to the next scan.
+ * Takes rows out of the scans that must not be sent: broken ones become `failed` with a reason,
+ * those under a suspension rule `suspended`. Fenced, one statement at a time beside the rounds. New
+ * and locked rows are left to the next scan.
  */
 import { ruleReason } from "../../message/suspension-reason.ts";
 import { describeError } from "../../runtime/errors.ts";
@@ -12,7 +11,6 @@ import type { RelayReports } from "../reports.ts";
 import { scannedToken } from "../row-token.ts";
 import type { RelayStore, ScannedMessage, SuspensionRule } from "../store.ts";
 
-/** A row that can never be sent as it is, and why. */
 export interface BrokenRow {
   readonly row: ScannedMessage;
   readonly reason: string;
@@ -39,7 +37,7 @@ export interface SetAsideOptions {
 export function createSetAside({ store, keeper, reports, settings }: SetAsideOptions): SetAside {
   const { housekeeping } = store;
   let running: Promise<void> | undefined;
-  /** Failed rows that may not all be written, with their versions. */
+  /** Failed rows with their versions; some may not be written. */
   let told: ReadonlyMap<string, string> = new Map();
 
   async function fail(broken: readonly BrokenRow[]): Promise<void> {
@@ -50,7 +48,7 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
       nextRetryInMs: null,
     });
     // None: the leases were lost, and the next owner reports. Fewer than requested: an unknown one is
-    // locked or changed, so each is reported once, however often it is met.
+    // locked or changed, so each is reported once.
     if (failed === 0) return;
     for (const { row, reason } of broken) {
       if (told.get(row.id) !== row.lockVersion) reports.failed(row, reason, null);
@@ -70,7 +68,7 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
     reports.suspended(rows.slice(0, suspended));
   }
 
-  /** Separate statements: a failure of one list does not stop the other. */
+  /** A failure of one list does not stop the other. */
   async function write({ broken, suspended }: SetAsideRows): Promise<void> {
     const lists = [
       () => fail(broken),

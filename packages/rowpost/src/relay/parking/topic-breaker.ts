@@ -17,21 +17,18 @@
 import { backoffCeilingMs } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Messages that probe a resting topic after failures that count as attempts. */
+/** Messages that probe a topic after counted failures. */
 export const MESSAGE_PROBE = 100;
-/** Longest rest after failures that count as attempts, so that the attempts get used up. */
+/** Longest rest after counted failures, so that attempts get used up. */
 const REFUSING_REST_MS = 1_000;
 /**
- * Rest after destination failures or missing answers: 200 ms doubled up to this, unless the broker
- * named a time.
+ * Longest rest after destination failures or missing answers, from 200 ms doubled, unless the
+ * broker named a time.
  */
 const AWAY_REST_MS = 30_000;
-/**
- * A topic unused for this long is forgotten, so that one-off topics cannot grow the map forever.
- */
+/** One-off topics must not grow the map forever. */
 const FORGET_MS = 600_000;
 
-/** Result of one publish call of a topic. */
 export interface TopicReport {
   readonly topic: string;
   readonly sent: number;
@@ -39,7 +36,7 @@ export interface TopicReport {
   readonly destination: number;
   /** Messages without an answer. */
   readonly unknown: number;
-  /** Failures of scope `message` that a retry can fix. */
+  /** Scope `message`, fixable by a retry. */
   readonly retriable: number;
   readonly retryAfterMs: number | undefined;
   /** Of the last failure. */
@@ -47,26 +44,26 @@ export interface TopicReport {
 }
 
 export interface TopicBreaker {
-  /** Messages of this topic that may be claimed now; Infinity when it is well, 0 while it rests. */
+  /** Infinity when it is well, 0 while it rests. */
   allowance(topic: string): number;
-  /** This many were claimed: a probe is used up. */
+  /** A claim uses up a probe. */
   taken(topic: string, count: number): void;
-  /** Returns `opened` or `closed` when the report changed the breaker. */
+  /** Undefined: the breaker did not change. */
   report(report: TopicReport): "opened" | "closed" | undefined;
-  /** Whole milliseconds until the topic is probed; 0 when it is not resting. */
+  /** 0 when it is not resting. */
   restMs(topic: string): number;
-  /** Its destination was throttled or away long enough for its messages to be postponed. */
+  /** Throttled or away long enough for its messages to be postponed. */
   wasAway(topic: string): boolean;
   /** Topics that are not well. */
   open(): IterableIterator<string>;
-  /** The same with details; `restsForMs` 0: the probe is due or under way. */
+  /** `restsForMs` 0: the probe is due or under way. */
   resting(): readonly { readonly topic: string; readonly restsForMs: number; readonly reason: string }[];
 }
 
 /**
- * After this many publishes without success a destination counts as having been away, however it
- * fails then. By then it rested 0.2, 0.4 and 0.8 s, and more than a minute where no answer came (a
- * single unanswered message must not cut its own backoff short).
+ * After this many failed publishes a destination counts as having been away. By then it rested 0.2,
+ * 0.4 and 0.8 s, or more than a minute without an answer (a single unanswered message must not cut
+ * its own backoff short).
  */
 const AWAY_FAILURES = { away: 3, silent: 10, refusing: Number.POSITIVE_INFINITY } as const;
 
@@ -109,13 +106,13 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
       }
       const kind = destination > 0 ? "away" : unknown > 0 ? "silent" : "refusing";
       if (kind === "refusing" && retriable === 0) {
-        // Nothing was learned about the topic (a permanent error, an outage): the next probe decides.
+        // A permanent error or an outage proves nothing: the next probe decides.
         if (known !== undefined) known.probing = 0;
         return undefined;
       }
       if (kind !== "refusing" && known !== undefined && known.kind !== "refusing" && restMs(topic) > 0) {
-        // A call that began before the rest proves nothing new. Otherwise a full window would lead to the
-        // longest rest at once.
+        // A call from before the rest proves nothing. Otherwise a full window would lead to the longest
+        // rest at once.
         known.probing = 0;
         if (Number.isFinite(retryAfterMs)) {
           known.openUntilMs = Math.max(known.openUntilMs, clock.monotonicMs() + Number(retryAfterMs));

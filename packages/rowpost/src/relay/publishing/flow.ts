@@ -1,7 +1,4 @@
-/**
- * From a claimed batch to settled rows: publish by topic, learn from the answers, settle. Batches
- * overlap, bounded by the window.
- */
+/** From a claimed batch to settled rows. Batches overlap, bounded by the window. */
 import { setImmediate } from "node:timers/promises";
 import type { PublishResult } from "../../brokers/broker.ts";
 import type { InFlight, InFlightWindow } from "../in-flight.ts";
@@ -26,13 +23,10 @@ export interface RelayFlowOptions {
 export interface RelayFlow {
   /** Takes a claimed batch. */
   readonly publish: (messages: readonly InFlight[]) => void;
-  /**
-   * Gives back claimed messages, uncounted, when an earlier one of their key could not be claimed.
-   */
+  /** Gives back messages, uncounted, whose earlier one could not be claimed. */
   readonly giveBack: (messages: readonly InFlight[]) => void;
-  /** Gives back everything claimed from now on, uncounted: the relay is stopping. */
+  /** The relay is stopping: gives new claims back, uncounted. */
   refuse(): void;
-  /** Resolves when every batch taken so far is settled. */
   idle(): Promise<void>;
 }
 
@@ -44,10 +38,10 @@ const LEASE_SHORT: PublishResult = {
 };
 
 /**
- * The round that claimed this batch continues with its next scan one turn of the event loop later
- * (runner.ts). Publishing begins one turn after that, so that the database works while the adapter
- * encodes. On PostgreSQL, seven benchmarks in turn: drain into Redis 40,000 -> 43,300 msg/s, single
- * ones overlapping; into RocketMQ no difference.
+ * The next scan is sent one turn of the event loop after the claim (runner.ts), publishing begins
+ * one turn later, so that the database works while the adapter encodes. On PostgreSQL, seven
+ * benchmarks in turn: drain into Redis 40,000 -> 43,300 msg/s, single ones overlapping; into
+ * RocketMQ no difference.
  */
 async function nextScanIsSent(): Promise<void> {
   await setImmediate();
@@ -65,8 +59,8 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     await settings.reach("beforePublish");
     const ready: InFlight[] = [];
     const back: InFlight[] = [];
-    // The process may have been frozen since the claim, or its session lost: no publish starts with
-    // less lease than its deadline, nor without the lock (rule: session-lock).
+    // The process may have been frozen: no publish starts with less lease than its deadline, nor
+    // without the session's lock (rule: session-lock).
     for (const message of messages) {
       const fits = !refusing && keeper.mayPublish(message.row.shard, settings.publishTimeoutMs);
       (fits ? ready : back).push(message);
@@ -96,7 +90,7 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     metrics.observe("rowpost_publish_duration_ms", { topic }, durationMs);
     metrics.gauge("rowpost_in_flight", {}, window.size);
     if (results.some(({ status }) => status === "sent")) {
-      // One observation per batch, of its oldest message: operators ask how late the latest ones are.
+      // One observation per batch, of its oldest message.
       const oldest = Math.max(...group.map(({ row }) => row.waitingMs));
       metrics.observe("rowpost_delivery_delay_ms", { topic }, oldest + durationMs);
     }
@@ -144,7 +138,7 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
   };
 }
 
-/** Its row is `sent` already, even if the broker had no time to answer. */
+/** Its row is `sent`, even if the broker did not answer in time. */
 function written({ settled }: SameTransaction, id: string): PublishResult | undefined {
   const messageId = settled.get(id);
   return messageId === undefined ? undefined : { status: "sent", messageId };

@@ -6,9 +6,9 @@ import type { Outcome } from "../store.ts";
 const SHORTEST = 8;
 
 /**
- * The same outcome with texts that more tables accept: first in ASCII, other characters as \uXXXX;
- * then half as long each time, since a column may be shorter than the layout says; finally none.
- * Undefined when there is nothing left to remove.
+ * The same outcome with simpler texts: first in ASCII, other characters as \uXXXX; then half as
+ * long each time, since a column may be shorter than the layout says; finally none. Undefined:
+ * nothing left to remove.
  */
 export function inPlainerWords(outcome: Outcome): Outcome | undefined {
   const messageId = plainer(outcome.messageId);

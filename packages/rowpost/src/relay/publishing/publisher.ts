@@ -1,7 +1,7 @@
 /**
- * Hands claimed messages to the broker: one call per topic, with keyed and unkeyed messages apart,
- * so that a slow topic or a long run of one key holds up nothing else. No transaction is open
- * meanwhile, and every call ends: by its answer, its deadline, or the relay's own limit soon after.
+ * Publishes claimed messages: one call per topic, with keyed and unkeyed messages apart, so that a
+ * slow topic or a long run of one key holds up nothing else. No transaction is open meanwhile, and
+ * every call ends by its answer, its deadline, or the relay's limit.
  */
 
 import type { Broker, FailureScope, PublishOptions, PublishResult, RelayTransaction } from "../../brokers/broker.ts";
@@ -10,10 +10,10 @@ import { describeError } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
 import type { InFlight } from "../in-flight.ts";
 
-/** How long the relay waits past the deadline; the broker contract allows adapters 1 s. */
+/** Wait past the deadline; the broker contract allows adapters 1 s. */
 const GRACE_MS = 2_000;
 
-/** Splits a claimed batch into publish calls, each in batch order. */
+/** Each call keeps the batch order. */
 export function groupForPublish(messages: readonly InFlight[]): InFlight[][] {
   const nameOf = ({ outgoing: { orderingKey, topic } }: InFlight): string =>
     `${orderingKey === undefined ? "-" : "k"}${topic}`;
@@ -21,9 +21,8 @@ export function groupForPublish(messages: readonly InFlight[]): InFlight[][] {
 }
 
 /**
- * Third-party adapters may not be type-checked. An invalid answer must not be accepted: a message
- * without an outcome would stay in the window forever, and a receipt that is no string could never
- * be written.
+ * Checks third-party adapters: a message without an outcome would stay in the window forever, and a
+ * receipt that is no string could never be written.
  */
 function whatIsWrong(results: unknown, expected: number): string | undefined {
   if (!Array.isArray(results)) return "gave no list of results";
@@ -49,12 +48,9 @@ export interface PublisherOptions {
 }
 
 export interface Publisher {
-  /** Publishes one group. Results have the same length and order. Never rejects. */
+  /** Publishes one group. Never rejects. */
   publish(messages: readonly InFlight[], transaction?: RelayTransaction): Promise<readonly PublishResult[]>;
-  /**
-   * Aborts the calls under way: messages already handed over have an unknown outcome, the rest was
-   * not started.
-   */
+  /** Messages already handed over have an unknown outcome, the rest was not started. */
   abort(): void;
 }
 
@@ -103,7 +99,7 @@ export function createPublisher({ broker, clock, publishTimeoutMs }: PublisherOp
     });
   }
 
-  /** async, so that an adapter that throws synchronously rejects too. */
+  /** async: an adapter that throws synchronously rejects too. */
   async function handOver(messages: readonly InFlight[], call: PublishOptions): Promise<readonly PublishResult[]> {
     return await broker.publish(
       messages.map((message) => message.outgoing),

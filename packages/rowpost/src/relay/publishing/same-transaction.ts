@@ -1,7 +1,6 @@
 /**
- * For a broker that keeps messages in the relay's own database: messages are stored in the
- * transaction that settles their rows. So none is stored twice, and none is `sent` without being
- * stored, whatever crashes.
+ * For a broker in the relay's own database: the transaction that settles the rows also stores the
+ * messages. So none is stored twice or `sent` without being stored, whatever crashes.
  */
 import type { OutgoingMessage, PublishResult, RelayTransaction } from "../../brokers/broker.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -22,7 +21,7 @@ export interface SameTransactionOptions {
 
 /** The transactions of one publish call. */
 export interface SameTransaction extends RelayTransaction {
-  /** Receipts settled in them, by id: written, whatever the broker reports. */
+  /** Receipts by id: written, whatever the broker reports. */
   readonly settled: ReadonlyMap<string, string>;
 }
 
@@ -66,7 +65,7 @@ export function createSameTransaction(
   };
 }
 
-/** After a message that is no longer ours, nothing of its ordering key is stored. */
+/** Nothing of its ordering key is stored after a message that is no longer ours. */
 function withoutFollowers(
   messages: readonly OutgoingMessage[],
   claimed: ReadonlySet<string>,

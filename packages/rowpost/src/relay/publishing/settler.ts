@@ -1,7 +1,7 @@
 /**
- * Writes the outcomes of publishes. Outcomes of several publish calls are written together, so that
- * many small topics cost no more statements than one large one. While the database is away,
- * outcomes are kept and retried for as long as the lease lives, instead of publishing twice.
+ * Writes the outcomes of several publish calls together, so that many small topics cost no more
+ * statements than one large one. While the database is away, outcomes are retried as long as the
+ * lease lives, instead of publishing twice.
  */
 import type { PublishResult } from "../../brokers/broker.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
@@ -17,26 +17,25 @@ export interface Settlement {
   readonly message: InFlight;
   readonly result: PublishResult;
   readonly outcome: Outcome;
-  /** Written instead, with plainer texts, after the table refused those of `outcome`. */
+  /** Written instead of an `outcome` that the table refused. */
   readonly written?: Outcome | undefined;
-  /** Written in the transaction that stored the message. */
+  /** By the transaction that stored the message. */
   readonly isWritten?: boolean;
   /** Monotonic start of its publish. */
   readonly startedMs: number;
 }
 
-/** Each settlement ends in exactly one of onSettled, onFenced and onLost. */
+/** Each settlement ends in one of onSettled, onFenced and onLost. */
 export interface SettlerEvents {
-  /** Written: the row is in the outcome's state. */
   onSettled(settlements: readonly Settlement[]): void;
-  /** Not written: the row was no longer ours. `now` undefined: it is gone. */
+  /** The row was no longer ours. `now` undefined: it is gone. */
   onFenced(settlement: Settlement, now: RowNow | undefined): void;
-  /** The lease ended before the outcome could be written. */
+  /** The lease ended first. */
   onLost(settlement: Settlement): void;
   onDatabaseError(error: unknown): void;
   /**
-   * The table refuses this outcome. `isHeld`: even without its texts, so it is retried repeatedly;
-   * otherwise it is written with plainer ones. Each is reported once.
+   * `isHeld`: refused even without its texts, so it is retried; otherwise written with plainer
+   * ones. Reported once each.
    */
   onRefused(settlement: Settlement, error: RowRefusedError, isHeld: boolean): void;
 }
@@ -47,8 +46,8 @@ export interface SettlerOptions {
   readonly settings: Pick<RelaySettings, "batchSize" | "sendingMark" | "retention" | "reach" | "metrics">;
   readonly clock: Clock;
   /**
-   * The layout has a claim token (lock_version or delivery_count). Without one a settle is retried
-   * only once the old one is proven dead (rule: claim-token).
+   * Without a claim token (lock_version or delivery_count) a settle is retried only once the old
+   * one is proven dead (rule: claim-token).
    */
   readonly hasClaimToken: boolean;
   readonly events: SettlerEvents;
@@ -62,18 +61,16 @@ export interface Settler {
   idle(): Promise<void>;
 }
 
-/** Delay before a locked row is written again, delaying no others. */
+/** Delay before a locked row is written again. */
 const HELD_MS = 500;
 
 export function createSettler(options: SettlerOptions): Settler {
   const { store, keeper, settings, clock, hasClaimToken, events } = options;
   let queue: Settlement[] = [];
-  /**
-   * Were held and are due again, in separate batches, since a batch has one start of its attempts.
-   */
+  /** Due again, in separate batches, since a batch has one start of its attempts. */
   const again: (readonly Settlement[])[] = [];
   const held = new Set<Promise<void>>();
-  /** Refused by the table and reported; true: held for it. */
+  /** Refused and reported; true: held. */
   const refused = new WeakMap<InFlight, boolean>();
   let heldCount = 0;
   let working = 0;
@@ -89,7 +86,7 @@ export function createSettler(options: SettlerOptions): Settler {
     running = undefined;
   }
 
-  /** Retries until written or until the leases are gone. Never rejects. */
+  /** Never rejects. */
   async function writeBatch(batch: readonly Settlement[]): Promise<void> {
     let left = batch;
     for (let tries = 1; left.length > 0; tries += 1) {
@@ -97,8 +94,7 @@ export function createSettler(options: SettlerOptions): Settler {
       if (left.length === 0) return;
       try {
         await settings.reach("beforeSettle");
-        // Without a token to tell claims apart, an earlier copy still running on the server could hit a
-        // later claim of the row.
+        // Without a token, an earlier copy still running on the server could hit a later claim of the row.
         if (tries > 1 && !hasClaimToken) await store.abandonSessions();
         const startedMs = clock.monotonicMs();
         const unmatched = await store.settle({
@@ -121,9 +117,8 @@ export function createSettler(options: SettlerOptions): Settler {
   }
 
   /**
-   * The table refuses one of these. Halves the batch until that one is alone, so that no other
-   * waits for it: about 2 log2(n) more settles for one in n. It is then written with plainer texts
-   * or none; if refused even so, it waits like a locked row.
+   * Halves the batch until the refused row is alone: about 2 log2(n) more settles for one in n. It
+   * is then written with plainer texts or none; if refused even so, it waits like a locked row.
    */
   async function writeRefused(batch: readonly Settlement[], error: RowRefusedError): Promise<void> {
     const [only, ...others] = batch;
@@ -145,10 +140,7 @@ export function createSettler(options: SettlerOptions): Settler {
     else await writeBatch([{ ...only, written }]);
   }
 
-  /**
-   * Leaves out rows that another owner may have by now: writing them could change nothing, and
-   * waiting would fill the window.
-   */
+  /** Another owner may have these rows by now, and waiting would fill the window. */
   function dropLost(batch: readonly Settlement[]): readonly Settlement[] {
     return batch.filter((settlement) => {
       const { row, epoch } = settlement.message;
@@ -175,10 +167,7 @@ export function createSettler(options: SettlerOptions): Settler {
     if (settled.length > 0) events.onSettled(settled);
   }
 
-  /**
-   * These rows are locked by others. Their messages stay in the window and take only their own
-   * places.
-   */
+  /** Their messages keep their places in the window. */
   function hold(waits: readonly Settlement[]): void {
     heldCount += waits.length;
     const pause = clock.sleep(HELD_MS).then(() => {
