@@ -1,4 +1,4 @@
-/** The rooms of a queue besides appends and consumers, each with its own sessions. */
+/** The rooms of a queue, each with its own sessions. */
 import type { QueueSql } from "../databases/database.ts";
 import { createGroups, type Groups } from "./groups/looking.ts";
 import { createRecalling, type Recalling } from "./recalling/recall.ts";

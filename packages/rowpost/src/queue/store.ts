@@ -1,6 +1,6 @@
 /**
- * Store port of the queue: topics and their month tables, appends, consumption. Implemented once in
- * databases/sql/queue over whole statements per dialect. Types only.
+ * Store port of the queue, implemented once in databases/sql/queue over whole statements per
+ * dialect. Types only.
  */
 import type { LeaseStore } from "../relay/store.ts";
 import type { Executor } from "../transactions/executor.ts";
@@ -31,18 +31,17 @@ export interface NewTopic {
 }
 
 export interface TopicStore {
-  /** Creates the topic with tables for this month and the next. Returns false when it exists. */
+  /** Returns false when it exists. */
   create(topic: NewTopic): Promise<boolean>;
-  /** All topics or this one, ordered by name. */
   list(topic?: string): Promise<TopicSettings[]>;
   /**
-   * Adds partitions or changes the retention. Keyed messages use the new partitions at once when no
-   * group has unread messages, else after a later call.
+   * Keyed messages use new partitions at once when no group has unread messages, else after a later
+   * call.
    */
   alter(change: NewTopic): Promise<void>;
-  /** Removes the topic with its groups and tables. Returns false when it does not exist. */
+  /** Returns false when it does not exist. */
   remove(topic: string): Promise<boolean>;
-  /** Months that have a message table, in order. */
+  /** In order. */
   months(topic: string): Promise<number[]>;
   /** Makes the missing tables of these months. */
   makeMonths(topic: string, months: readonly number[]): Promise<void>;
@@ -61,7 +60,7 @@ export interface QueuedMessage {
   readonly orderingKey: string | null;
   readonly delayMs: number | null;
   readonly deliverAtMs: number | null;
-  /** A second message with this id is not appended; only in rowpost's own transactions. */
+  /** Deduplicates appends; only in rowpost's own transactions. */
   readonly sourceId: string | null;
 }
 
@@ -78,31 +77,30 @@ export interface AppendRequest {
   /** What the messages' partitions were chosen by: {@link TopicSettings.keyedPartitions}. */
   readonly keyedPartitions: number;
   readonly producer: ProducerPlace;
-  /** Called after each statement with rows, while the server writes and this process is idle. */
+  /** The server has rows to write, and this process is idle. */
   readonly onSent?: (() => void) | undefined;
 }
 
 export interface AppendOptions {
-  /** The caller alone has the transaction and does not end it during a statement. */
+  /** The caller alone has the transaction and ends it between statements. */
   readonly own?: boolean | undefined;
 }
 
 /**
- * The appends of one call in an open transaction. Each statement runs in the transaction in which
- * the call began, or throws `TransactionRequiredError` (rule: ended-transaction). It begins in the
- * turn of the user's call, with nothing awaited before the first statement. On a synchronous handle
- * it returns no promise and is done.
+ * The appends of one call. Each statement runs in the transaction in which the call began, or
+ * throws `TransactionRequiredError` (rule: ended-transaction). Nothing is awaited before the first
+ * one. On a synchronous handle no promise is returned.
  */
 export interface AppendCall {
   /** The topic as the transaction sees it. */
   findTopic(topic: string): TopicSettings | undefined | Promise<TopicSettings | undefined>;
-  /** Appends all or nothing; a throw or a problem must be rolled back. */
+  /** After a throw or a problem the transaction must be rolled back. */
   append(request: AppendRequest): AppendResult | Promise<AppendResult>;
 }
 
 /**
- * `stale`: the number of partitions for keys has changed. `missing`: the month has no table. Both
- * must be rolled back.
+ * `stale`: the partitions for keys have changed. `missing`: the month has no table. Both must be
+ * rolled back.
  */
 export type AppendResult =
   | { readonly ids: readonly string[] }
@@ -117,7 +115,7 @@ export interface StoredQueueMessage {
   readonly type: string | null;
   /** "" when left out. */
   readonly body: string;
-  /** Size in bytes of a body beyond the limit of the read. */
+  /** Size in bytes of a body beyond the read's limit. */
   readonly leftOutBytes?: number | undefined;
   readonly contentType: string | null;
   readonly headers: string | null;
@@ -145,10 +143,10 @@ export interface ReadRequest {
   readonly partition: number;
   /** First id, inclusive. */
   readonly fromId: string;
-  /** Last id, inclusive: the counter as read before. */
+  /** The counter as read before. */
   readonly toId: string;
   readonly limit: number;
-  /** Leaves out bodies longer than this, in bytes; undefined: no limit. */
+  /** In bytes; undefined: no limit. */
   readonly bodyLimit?: number | undefined;
 }
 
@@ -160,7 +158,7 @@ export interface ConsumerPlace {
   readonly instance: string;
 }
 
-/** One attempt at one message, or at all messages of a partition from `id` to `lastId`. */
+/** For one message, or all of a partition from `id` to `lastId`. */
 export interface ConsumptionRecord {
   readonly id: string;
   readonly lastId: string | null;
@@ -176,7 +174,6 @@ export interface ConsumptionRecord {
   readonly error: string | null;
 }
 
-/** A redelivery or dead letter of one group. */
 export interface Redelivery {
   readonly id: string;
   /** Attempts so far; 0: a delayed message. */
@@ -187,11 +184,10 @@ export interface Redelivery {
   readonly failReason: string | null;
   /** Set where it holds up its ordering key. */
   readonly orderingKey?: string | null | undefined;
-  /** Came from message_redelivery: nothing is written if it is no longer there. */
+  /** From message_redelivery: not written if it is no longer there. */
   readonly again?: boolean | undefined;
 }
 
-/** What a member has finished in one partition. */
 export interface Settlement {
   readonly partition: number;
   readonly epoch: string;
@@ -200,7 +196,7 @@ export interface Settlement {
   readonly fromId: string;
   /** New progress; undefined: redeliveries only. */
   readonly nextId: string | undefined;
-  /** A settle without an answer may have written it already; then it is not refused. */
+  /** A settle without an answer may have written it. */
   readonly mayBeWritten: boolean;
   readonly records: readonly ConsumptionRecord[];
   /** Inserted into message_redelivery, or updated there. */
@@ -214,7 +210,7 @@ export interface Settlement {
 export interface DueRedelivery {
   readonly id: string;
   readonly attempt: number;
-  /** Attempts before the last redelivery by hand, which do not count. */
+  /** Not counted: before the last redelivery by hand. */
   readonly firstAttempt: number;
   /** Set where it holds up its ordering key. */
   readonly orderingKey: string | null;
@@ -222,7 +218,7 @@ export interface DueRedelivery {
 
 /** Committed counters of a topic. */
 export interface Counters {
-  /** Last id of each partition: no more messages come at or below it. */
+  /** No more messages come at or below it. */
   readonly lastIds: ReadonlyMap<number, string>;
   readonly paused: boolean;
 }
@@ -234,41 +230,37 @@ export interface RecordedAttempt {
   readonly isSilent: boolean;
 }
 
-/** One group's side of the store. Shares its sessions with others of the same queue. */
+/** Shares its sessions with other groups of the queue. */
 export interface ConsumptionStore {
-  /** One lease per partition; `shard` is the partition. */
+  /** `shard` is the partition. */
   readonly leases: LeaseStore;
-  /**
-   * Makes the group's missing partition rows. A known group begins a new partition at its start,
-   * since it has not read there.
-   */
+  /** Makes missing partition rows. A known group begins a new partition at its start. */
   join(start: GroupStart): Promise<void>;
   progress(partitions: readonly number[]): Promise<Progress[]>;
-  /** Current counters; returns the same object while they are unchanged. */
+  /** The same object while they are unchanged. */
   counters(): Promise<Counters>;
-  /** Milliseconds until the first redelivery of each partition; negative: due. */
+  /** By partition; negative: due. */
   firstDue(): Promise<ReadonlyMap<number, number>>;
-  /** Those of the ordering keys that a waiting redelivery holds up. */
+  /** Those that a waiting redelivery holds up. */
   heldUp(partition: number, orderingKeys: readonly string[]): Promise<string[]>;
   /** Messages in id order; undefined: the month has no table. */
   read(request: Omit<ReadRequest, "topic">): Promise<StoredQueueMessage[] | undefined>;
-  /** Recorded attempts on these messages in this round of the group. */
   recorded(round: number, ids: readonly string[]): Promise<RecordedAttempt[]>;
   /** Oldest first. */
   due(partition: number, limit: number): Promise<DueRedelivery[]>;
-  /** Messages in id order; those of dropped months are left out. */
+  /** Messages of dropped months are left out. */
   readIds(ids: readonly string[]): Promise<StoredQueueMessage[]>;
   /**
-   * Writes everything in one transaction if the partition still has this owner, epoch and progress.
-   * Returns false otherwise, with nothing written. Records of dropped months are left out.
+   * Writes all in one transaction if the partition still has this owner, epoch and progress;
+   * otherwise returns false with nothing written. Leaves out records of dropped months.
    */
   settle(owner: string, settlement: Settlement, place: ConsumerPlace): Promise<boolean>;
   /**
-   * The same within a transaction; false: roll it back. Rejects with `DatabaseConflictError` when a
-   * month was dropped meanwhile; a repetition leaves its records out.
+   * False: roll it back. Rejects with `DatabaseConflictError` when a month was dropped meanwhile; a
+   * repetition leaves its records out.
    */
   settleIn(tx: Executor, owner: string, settlement: Settlement, place: ConsumerPlace): Promise<boolean>;
-  /** Whether the error, or one of its causes, is a conflict with another transaction. */
+  /** Checks the error and its causes. */
   isConflict(error: unknown): error is Error;
   close(): Promise<void>;
 }
@@ -276,7 +268,7 @@ export interface ConsumptionStore {
 export interface QueueStore {
   readonly topics: TopicStore;
   readonly relayed: RelayedStore;
-  /** The last work of an open transaction: the counter stays locked until it ends. */
+  /** Do it last: the counter stays locked until the transaction ends. */
   beginAppend(tx: Executor, options?: AppendOptions): AppendCall;
   consumption(key: GroupKey, options: { readonly lockWaitTimeoutMs: number }): ConsumptionStore;
   /** Makes the queue's own tables; returns what it did. */

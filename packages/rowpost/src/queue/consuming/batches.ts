@@ -1,7 +1,6 @@
 /**
- * Handlers that take many messages at once. Each message of a batch runs as a handler that waits
- * for the batch's answer, so order, attempts, records, rests and metrics match those of a single
- * handler.
+ * Handlers of many messages. Each message of a batch runs as a handler that waits for the batch's
+ * answer, so order, attempts, records, rests and metrics work as usual.
  */
 import { refuseUnknown } from "../../runtime/check-options.ts";
 import type { Timer } from "../../runtime/clock.ts";
@@ -51,7 +50,6 @@ interface Batches extends Together, Lanes {
   readonly handle: ConsumerSettings["handler"];
 }
 
-/** Messages of a partition that are ready to be handled and not yet a batch. */
 interface Gathering {
   readonly ready: (() => Promise<unknown>)[];
   isDue: boolean;
@@ -82,7 +80,7 @@ export async function startBatches(
   const settings = consumerSettings({ ...rest, handler: () => undefined });
   const batches = createBatches(settings, { handler, size, waitMs });
   const batchSize = Math.max(settings.batchSize, size);
-  // The time limit applies to a batch, not to each message.
+  // The limit applies to a batch, not to each message.
   const own = { handler: batches.handle, handlerTimeoutMs: undefined, batches, batchSize };
   return await join({ ...settings, ...own }, batches);
 }
@@ -92,13 +90,12 @@ function createBatches(
   { handler, size, waitMs }: Required<Pick<ConsumeBatchesOptions, "handler">> & { size: number; waitMs: number },
 ): Batches {
   const { clock, concurrency, handlerTimeoutMs } = settings;
-  // Only keeps the order of keys; concurrency is counted in batches, below.
+  // Only keeps the order of keys; concurrency counts batches.
   const lanes = createLanes(Number.POSITIVE_INFINITY);
   /** By partition, in order of turns. */
   const gathering = new Map<number, Gathering>();
   let running = 0;
   let isClosed = false;
-  /** Calls of the batch that is being assembled. */
   let open: Call[] | undefined;
 
   function gather(partition: number, isAlone: boolean, begin: Gathering["ready"][number]): void {
@@ -195,7 +192,7 @@ function createBatches(
   };
 }
 
-/** An unknown answer must not pass for success, or failed messages would be lost. */
+/** An unknown answer must not pass for success. */
 function checked(messages: readonly ConsumedMessage[], answer: unknown): ReadonlyMap<string, unknown> {
   if (answer === undefined) return new Map();
   const { failed } = (answer ?? {}) as Partial<BatchOutcome>;

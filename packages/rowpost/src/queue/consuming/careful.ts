@@ -1,7 +1,7 @@
 /**
- * Caution after another member fell silent: it died or its event loop blocked, and a message may be
- * the cause. Tracks the partitions concerned, writes a mark as each message begins, and lengthens
- * leases so that they outlive a handler that only blocks.
+ * Caution after another member fell silent: it died or its event loop blocked, perhaps because of a
+ * message. Messages are marked as they begin, and leases grow to outlive a handler that only
+ * blocks.
  */
 import type { LeaseKeeperOptions } from "../../relay/leases/lease-keeper.ts";
 import type { ConsumerPlace, ConsumptionStore } from "../store.ts";
@@ -14,17 +14,15 @@ const LONGEST_LEASE_MS = 600_000;
 export interface Carefulness {
   /** Current length of leases. */
   readonly leaseMs: number;
-  /** Reports partitions taken from members that fell silent. */
+  /** Partitions taken from members that fell silent. */
   acquired(silent: readonly number[]): void;
   /** Returns true once if the last owner fell silent. */
   isSilent(partition: number): boolean;
-  /** The partition was dropped before every suspect message had its turn. */
+  /** Dropped before every suspect message had its turn. */
   dropped(partition: Partition): void;
   /** Runs before each heartbeat. */
   beats(held: Iterable<Partition>): void;
-  /**
-   * Records that the message begins. Returns false when this member no longer holds the partition.
-   */
+  /** Returns false when this member no longer holds the partition. */
   mark(partition: Partition, delivery: Delivery): Promise<boolean>;
 }
 
@@ -36,7 +34,6 @@ export interface CarefulnessOptions {
   readonly onFencedOut: (partition: Partition) => void;
 }
 
-/** Settings of the lease keeper, with a lease that may grow. */
 export function leaseSettings(
   { label, heartbeatMs, clock }: ConsumerSettings,
   leaseMs: () => number,
@@ -75,7 +72,7 @@ export function createCarefulness(options: CarefulnessOptions): Carefulness {
       if (![...held].some(({ careful }) => careful.again + careful.fresh > 0)) ({ leaseMs } = settings);
     },
     async mark(partition, delivery) {
-      // Doubles with each attempt during which a member fell silent.
+      // Doubles with each attempt that silenced a member.
       const longerMs = Math.min(LONGEST_LEASE_MS, settings.leaseMs * 2 ** delivery.countedAttempt);
       if (longerMs > leaseMs) {
         leaseMs = longerMs;

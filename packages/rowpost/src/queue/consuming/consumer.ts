@@ -48,18 +48,17 @@ export interface ConsumerOptions {
 }
 
 const STOP_STEP_MS = 50;
-/** Longest rest without news while messages are under way, which may take long. */
+/** Longest rest while messages are under way. */
 const BUSY_MS = 100;
-/** Longest rest while idle. All members of a process end it at the same instants. */
+/** Longest idle rest. All members of a process end it together. */
 const IDLE_MS = 5_000;
-/** Most time a stop takes beyond its time for handlers, since a server may no longer answer. */
+/** Most time of a stop beyond its time for handlers: the server may not answer. */
 const SIGN_OFF_MS = 2_000;
-/** A stop that waits for handlers this long logs it. */
 const LONG_STOP_MS = 5_000;
 
 /**
- * Joins the group and runs. Rejects when the database is unavailable; nothing is left running then,
- * and partitions are released if the database still answers.
+ * Rejects when the database is unavailable; nothing is left running then, and partitions are
+ * released if the database still answers.
  */
 export async function startConsumer(options: ConsumerOptions): Promise<Consumer> {
   const { settings, store } = options;
@@ -106,7 +105,7 @@ function createMember(options: ConsumerOptions): Member {
     onTick: (lateMs) => tellUnderWay(reports, settings, held, lateMs),
   });
   let lastHeartbeatMs = Number.NEGATIVE_INFINITY;
-  /** Partitions of the topic when the group's rows were last created; more may be added. */
+  /** Partitions of the topic when the group's rows were last created. */
   let joined = 0;
   let stopped: Promise<{ readonly drained: boolean }> | undefined;
 
@@ -144,7 +143,7 @@ function createMember(options: ConsumerOptions): Member {
     transaction: options.transaction,
     lanes: options.lanes,
     onFencedOut: (partition: Partition) => {
-      // It was dropped before, and a newer object may stand for it by now.
+      // A newer object may stand for it by now.
       if (partition.abort.signal.aborted) return;
       drop(partition.partition);
       heartbeatDue.ring();
@@ -166,7 +165,7 @@ function createMember(options: ConsumerOptions): Member {
     const months = (): Promise<readonly number[]> => options.topics.months(topic);
     const isSilent = careful.isSilent(progress.partition);
     held.set(progress.partition, createPartition({ progress, store, months, settings, isSilent }));
-    // Its last owner may have recorded anything appended before the partition was taken.
+    // Its last owner may have recorded anything appended until now.
     seat.forget();
   }
 
@@ -203,7 +202,7 @@ function createMember(options: ConsumerOptions): Member {
     try {
       await keeper.heartbeat();
       if (held.size === 0 && !stopping.signal.aborted) await joinAgain();
-      // Partitions whose progress could not be read at acquisition, or that were fenced out.
+      // Their progress was unreadable, or they were fenced out.
       const missing = keeper.usable(0).filter((partition) => !held.has(partition));
       for (const progress of missing.length === 0 ? [] : await store.progress(missing)) {
         if (progress.epoch === keeper.epochOf(progress.partition)) hold(progress);
@@ -215,7 +214,7 @@ function createMember(options: ConsumerOptions): Member {
     }
   }
 
-  /** A member without partitions reads no counters, which would show new partitions. */
+  /** Without partitions a member reads no counters, which would show new ones. */
   async function joinAgain(): Promise<void> {
     const { lastIds } = await store.counters();
     const rows = await store.progress([...lastIds.keys()]);
@@ -228,8 +227,7 @@ function createMember(options: ConsumerOptions): Member {
       try {
         await step();
         failures = 0;
-        // SQLite answers within the call: a chain of microtasks would keep timers from running, including
-        // the heartbeat's.
+        // SQLite answers within the call: a chain of microtasks would block all timers.
         await setImmediate();
       } catch (error) {
         failures += 1;
@@ -242,7 +240,7 @@ function createMember(options: ConsumerOptions): Member {
   async function heartbeatStep(): Promise<void> {
     const rung = heartbeatDue.count;
     const nowMs = clock.monotonicMs();
-    // All members of a process heartbeat at the same instants, so that their statements go together.
+    // Members of a process heartbeat together.
     const dueMs = (Math.floor(lastHeartbeatMs / settings.heartbeatMs) + 1) * settings.heartbeatMs - nowMs;
     if (dueMs > 0 && keeper.hasSession && !(await keeper.look())) {
       const ms = keeper.hasOthers ? Math.min(dueMs, LOOK_MS - (nowMs % LOOK_MS)) : dueMs;
@@ -258,7 +256,7 @@ function createMember(options: ConsumerOptions): Member {
     const usable = keeper.usable(1).flatMap((partition) => held.get(partition) ?? []);
     const found = usable.length > 0 && (await fillAll(usable));
     if (found) return seat.found();
-    // A member without room waits for messages under way and needs no news.
+    // Without room it waits for messages under way, not for news.
     const wantsNews = usable.length === 0 || usable.some((partition) => filling.hasRoom(partition));
     if (wantsNews && seat.wantsNewer()) return;
     seat.rest(wantsNews);
@@ -269,7 +267,7 @@ function createMember(options: ConsumerOptions): Member {
   /** Time until something falls due without news. */
   function restMs(partitions: readonly Partition[]): number {
     const dueMs = Math.min(...partitions.map(({ dueAtMs }) => dueAtMs)) - clock.monotonicMs();
-    // Due redeliveries that were not taken in wait for messages under way.
+    // Due redeliveries not taken in wait for messages under way.
     const idleMs = IDLE_MS - (clock.monotonicMs() % IDLE_MS);
     return Math.min(isIdle(partitions) ? idleMs : BUSY_MS, dueMs > 0 ? dueMs : BUSY_MS);
   }
@@ -302,7 +300,7 @@ function createMember(options: ConsumerOptions): Member {
     const never = new AbortController().signal;
     for (;;) {
       const left = freed.count;
-      // Resting messages can be cut once the finished ones behind them are recorded.
+      // Resting messages are cut once the finished ones behind them are recorded.
       for (const partition of held.values()) cutBack(partition);
       if (lastHeartbeatMs + settings.heartbeatMs < clock.monotonicMs()) await heartbeat().catch(() => undefined);
       const empty = await keeper.releaseSettled().catch(() => false);
@@ -338,7 +336,7 @@ function createMember(options: ConsumerOptions): Member {
     await store.close();
   }
 
-  /** Statements without an answer have their own timeout, which ends what is left behind here. */
+  /** Unanswered statements have their own timeout. */
   function inTime(ending: Promise<{ readonly drained: boolean }>): Promise<{ readonly drained: boolean }> {
     return new Promise((resolve, reject) => {
       const timer = clock.setTimer(() => {

@@ -15,14 +15,14 @@ export type Outcome =
       /** Its handler still runs. */
       readonly isLate?: boolean;
     }
-  /** The service that the handler calls is away. Only a call ends this way, never a delivery. */
+  /** A called service is away. Only a call ends this way, never a delivery. */
   | { readonly kind: "away"; readonly durationMs: number; readonly error: unknown }
   | { readonly kind: "delayed"; readonly dueInMs: number }
   /** An earlier message of its ordering key failed and is not done. */
   | { readonly kind: "behind" }
   /** Not for this group. */
   | { readonly kind: "skipped"; readonly error: string }
-  /** An earlier owner of the partition finished it, beyond the progress. */
+  /** Finished by an earlier owner, beyond its progress. */
   | { readonly kind: "known" };
 
 export interface Delivery extends HandedOut, Resting {
@@ -36,7 +36,6 @@ export interface Delivery extends HandedOut, Resting {
   startedMs: number | undefined;
   /** Waits for a service that is away. */
   rests: boolean;
-  /** Time of the next warning that the handler still runs. */
   warnAtMs: number;
   /** Must no longer start. */
   dropped: boolean;
@@ -50,7 +49,7 @@ export interface Delivery extends HandedOut, Resting {
 /** Earlier attempts on a message. */
 export type Tried = Pick<DueRedelivery, "attempt" | "firstAttempt">;
 
-/** `tried` holds the earlier attempts; `again` marks a redelivery. */
+/** `tried`: earlier attempts. */
 export function deliveryOf(message: StoredQueueMessage, tried?: Tried, again: boolean = tried !== undefined): Delivery {
   const attempt = tried?.attempt ?? 0;
   return {
@@ -77,7 +76,6 @@ export function hasRecord(outcome: Outcome): outcome is Extract<Outcome, { kind:
   return outcome.kind === "consumed" || outcome.kind === "failed" || outcome.kind === "skipped";
 }
 
-/** Whether later messages of its key have to wait. */
 export function holdsUp(outcome: Outcome | undefined): boolean {
   return outcome?.kind === "behind" || (outcome?.kind === "failed" && !outcome.final);
 }

@@ -1,6 +1,6 @@
 /**
- * Hands messages out to applications that run their own loop. A message handed out is a handler
- * that waits for the caller's answer, so leases, order, retries and settles are those of `consume`.
+ * Hands messages out to applications with their own loop. Each is a handler that waits for the
+ * caller's answer, so leases, order, retries and settles are those of `consume`.
  */
 import { setImmediate } from "node:timers";
 import { onAbort } from "../../runtime/abort.ts";
@@ -41,7 +41,6 @@ export interface PulledMessage<Body = unknown> extends ConsumedMessage<Body> {
 export interface Desk {
   readonly turns: Turns;
   readonly receive: (options?: ReceiveOptions) => Promise<PulledMessage[]>;
-  /** Handler that hands the message out and ends as the caller decides. */
   readonly handle: (
     message: ConsumedMessage,
     context: { readonly signal: AbortSignal },
@@ -69,13 +68,13 @@ export function createDesk({ maxUnsettled, settleWithinMs, clock }: DeskOptions)
   let isClosed = false;
   const turns = createTurns(() => receivers.length > 0 && unsettled < maxUnsettled);
 
-  /** A turn begins only when a receiver waits, so there is one. */
+  /** A turn begins only when a receiver waits. */
   function handOut(message: PulledMessage): void {
     const [receiver] = receivers;
     if (receiver === undefined) return;
     receiver.got.push(message);
     if (receiver.got.length === receiver.max) receiver.end();
-    // Ends with everything else that arrives in this turn of the event loop.
+    // Collects what else arrives in this turn of the event loop.
     else if (receiver.got.length === 1) setImmediate(receiver.end);
   }
 

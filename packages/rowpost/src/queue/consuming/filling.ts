@@ -1,4 +1,4 @@
-/** Takes in new messages and due redeliveries, and gives back what has not begun. */
+/** Takes in new messages and due redeliveries. */
 import { MEMBER_SILENT } from "../../message/member-silent.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import type { ConsumptionStore, StoredQueueMessage } from "../store.ts";
@@ -9,16 +9,16 @@ import { isUnrecorded, MOST_AHEAD, MOST_RECORDED_AHEAD, type Partition } from ".
 import { isHeldUp, type Work } from "./work.ts";
 
 const MOST_REDELIVERIES = 100;
-/** Rows of a member's first read, when body sizes are unknown. */
+/** Body sizes are still unknown. */
 const FIRST_READ = 32;
 /**
- * Messages go one by one for this long, but at least as many as the member's concurrency over all
- * partitions, and at most a whole window.
+ * Messages go one by one for this long, but at least as many as the member's concurrency, and at
+ * most a whole window.
  */
 const CAREFUL_MS = 5_000;
-/** Most characters of bodies that a member holds before they are handled. */
+/** Characters of bodies held before they are handled. */
 const MOST_BYTES = 32 * 1_048_576;
-/** Most begins during which members fell silent, since each may have killed a process. */
+/** Each begin may have killed a process. */
 const MOST_SILENT = 8;
 
 export interface Filling {
@@ -35,9 +35,7 @@ export interface FillingOptions {
   readonly stopping: AbortSignal;
   /** All partitions of this member. */
   readonly held: ReadonlyMap<number, Partition>;
-  /**
-   * Records that the message begins. Returns false when this member no longer holds the partition.
-   */
+  /** Returns false when this member no longer holds the partition. */
   readonly mark: (partition: Partition, delivery: Delivery) => Promise<boolean>;
 }
 
@@ -47,10 +45,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
   /** The last message begun carefully. */
   let alone: { readonly partition: Partition; readonly delivery: Delivery } | undefined;
 
-  /**
-   * One message at a time over all partitions, so that a message that kills the process leaves no
-   * marks on others.
-   */
+  /** One at a time over all partitions: a message that kills the process must not mark others. */
   function mayBeginCarefully({ window, again }: Partition): boolean {
     if (window.length + again.size > 0) return false;
     const isOver = alone?.delivery.outcome !== undefined || alone?.delivery.dropped === true;
@@ -63,7 +58,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     return sum;
   }
 
-  /** Loads the keys that an earlier owner or a person left blocked behind a redelivery. */
+  /** Keys left blocked by an earlier owner or a person. */
   async function learnHeldUp(partition: Partition, deliveries: readonly Delivery[]): Promise<void> {
     if (settings.onFailed !== "block") return;
     const keys = new Set(deliveries.flatMap(({ message }) => message.orderingKey ?? []));
@@ -72,7 +67,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     for (const key of await store.heldUp(partition.partition, unknown)) partition.heldUp.add(key);
   }
 
-  /** Rows that fit, rounded to a power of two because the limit is part of the statement's text. */
+  /** A power of two: the limit is part of the statement's text. */
   function rowsFor(room: number): number {
     if (averageBytes === undefined) return Math.min(batchSize, FIRST_READ);
     const rows = Math.floor(room / Math.max(1, averageBytes));
@@ -98,7 +93,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     return [];
   }
 
-  /** Looks up messages beyond the progress that an earlier owner finished or began. */
+  /** Messages that an earlier owner finished or began beyond the progress. */
   async function triedBefore(partition: Partition, messages: readonly StoredQueueMessage[]): Promise<Delivery[]> {
     const before = new Map<string, Tried & { readonly isDone: boolean }>();
     const ids = messages.map(({ id }) => id);
@@ -117,21 +112,20 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     });
   }
 
-  /** Skips messages that are not of the group's types. */
   function passedOver({ type }: StoredQueueMessage): Outcome | undefined {
     if (types === undefined || (type !== null && types.has(type))) return undefined;
     return { kind: "skipped", error: `not of the group's types: ${type ?? "no type"}` };
   }
 
-  /** Counts the members that fell silent during it since its last redelivery by hand. */
+  /** Members that fell silent during it since its last redelivery by hand. */
   async function silentOver({ round }: Partition, { message, attempt, countedAttempt }: Delivery): Promise<number> {
     const all = await store.recorded(round, [message.id]);
     return all.filter((each) => each.isSilent && each.attempt > attempt - countedAttempt).length;
   }
 
   /**
-   * Returns true when the message may be handled now: alone and with a mark of its begin. After too
-   * many members fell silent during it, it becomes a dead letter.
+   * Returns true when the message may be handled, alone and with a mark of its begin. After too
+   * many silent members it is a dead letter.
    */
   async function beginCarefully(partition: Partition, delivery: Delivery): Promise<boolean> {
     const isToBeCalled = delivery.message.dueInMs <= 0 || delivery.again;
@@ -165,13 +159,13 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
   async function takeDue(partition: Partition, dueAtMs: number): Promise<boolean> {
     const { again, careful } = partition;
     const isCareful = careful.again > 0;
-    // Taken before the query: a message settled meanwhile is still in its result.
+    // A message settled meanwhile is still in the result.
     const underWay = new Set(again.keys());
     const most = isCareful ? 1 : Math.min(MOST_REDELIVERIES, rowsFor(Math.max(0, MOST_BYTES - bytes())));
     const due = await store.due(partition.partition, most);
     if (isCareful && due.length === 0) {
       careful.again = 0;
-      // Continues with new messages, since nothing else would wake the round.
+      // Nothing else would wake the round for new messages.
       return true;
     }
     if (due.length === most) partition.dueAtMs = dueAtMs;
@@ -204,7 +198,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
 
   function mayFill(partition: Partition): boolean {
     const { careful, window } = partition;
-    // Redeliveries go first: one of them may be the cause, and new messages would never end.
+    // A redelivery may be the cause, and new messages would never end.
     if (careful.again > 0) return false;
     return careful.fresh > 0 ? mayBeginCarefully(partition) : hasRoom(window, batchSize);
   }
@@ -226,7 +220,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
         await settings.reach("read");
         const silent = deliveries.findIndex(({ attempt, decided }) => attempt > 1 && decided === undefined);
         if (silent !== -1 && !isCareful) {
-          // A member fell silent during it and signed off later, or it lay beyond the careful ones.
+          // The silent member signed off later, or the message lay beyond the careful ones.
           careful.fresh = 2 * batchSize;
           careful.sinceMs = clock.monotonicMs();
           partition.readFrom((deliveries[silent] as Delivery).message.id);
@@ -252,7 +246,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
       if (partition.careful.again > 0 && !mayBeginCarefully(partition)) return false;
       const { again, dueAtMs } = partition;
       if (clock.monotonicMs() < dueAtMs || again.size > MOST_REDELIVERIES / 2) return false;
-      // Redeliveries written from here on make it due again.
+      // Later writes make it due again.
       partition.dueAtMs = Number.POSITIVE_INFINITY;
       try {
         return await takeDue(partition, dueAtMs);
@@ -265,9 +259,8 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
 }
 
 /**
- * Reads the next batch while the last one is handled and written. Messages that wait behind another
- * of their key, are recorded, or rest do not count, so a slow key or a slow head holds up nothing
- * else.
+ * Reads the next batch while the last one is handled. Messages behind another of their key,
+ * recorded ones and resting ones do not count, so a slow key or head holds up nothing else.
  */
 function hasRoom(window: readonly Delivery[], batchSize: number): boolean {
   if (window.length <= batchSize) return true;
@@ -286,7 +279,6 @@ function laterOf(known: string | undefined, id: string): string {
   return known === undefined || compareIds(known, id) < 0 ? id : known;
 }
 
-/** Whether the next messages read may already be recorded. */
 function mayBeRecorded(partition: Partition, ids: readonly string[]): boolean {
   const { messages, toId } = partition.unsure;
   const [first = "0"] = ids;
@@ -300,14 +292,14 @@ function endBefore(lastId: string, untilId: string | undefined): string {
 }
 
 /**
- * Leaves messages that have not begun to the next owner or a later time, unless a later message has
+ * Leaves messages that have not begun to the next owner or a later time, unless a later one has
  * begun.
  */
 export function cutBack(partition: Partition): void {
   const { window, again } = partition;
   const lastStarted = window.findLastIndex(({ startedMs, recorded }) => startedMs !== undefined && !recorded);
   const open = window.findIndex(({ outcome }) => outcome === undefined);
-  // The finished head may be on its way to the table.
+  // The finished head may be being written.
   const cut = window.splice(Math.max(lastStarted + 1, open === -1 ? window.length : open));
   for (const delivery of cut) {
     delivery.dropped = true;

@@ -3,7 +3,6 @@ import type { Delivery, Outcome } from "./delivery.ts";
 import type { ConsumerSettings } from "./options.ts";
 import type { Partition } from "./partition.ts";
 
-/** Most messages named in one line of the log. */
 const MOST_NAMED = 5;
 
 type Named = Pick<Delivery["message"], "id" | "key" | "partition">;
@@ -21,7 +20,7 @@ export function namesOf(held: Iterable<Partition>): readonly Named[] {
   return running.slice(0, MOST_NAMED).map(about);
 }
 
-/** Warns of long-running handlers, and of an event loop blocked for `blockedMs`. */
+/** `blockedMs`: how long the event loop was blocked. */
 export function tellLong(
   { clock, leaseMs, logger, topic, group }: ConsumerSettings,
   held: Iterable<Partition>,
@@ -52,7 +51,7 @@ export function tellLong(
   }
 }
 
-/** Whether it still runs or took long enough to be a suspect. */
+/** Still runs, or took long enough to be a suspect. */
 function lasted(outcome: Outcome | undefined, ms: number): boolean {
   if (outcome === undefined) return true;
   return (outcome.kind === "consumed" || outcome.kind === "failed") && outcome.durationMs >= ms / 2;

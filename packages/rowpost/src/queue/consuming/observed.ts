@@ -9,7 +9,7 @@ import { tellLong } from "./long-handlers.ts";
 import type { ConsumerSettings } from "./options.ts";
 import type { Partition } from "./partition.ts";
 
-/** Runs each call of the handler in a span that continues the trace of the append. */
+/** The span continues the trace of the append. */
 export function observed(
   settings: ConsumerSettings,
   metrics: Metrics,
@@ -24,7 +24,7 @@ export function observed(
   return { settings: { ...settings, handler: traced }, reports };
 }
 
-/** Reports a written outcome. Outcomes recorded ahead of the progress were reported then. */
+/** Outcomes recorded ahead of the progress were reported then. */
 export function tellWritten(
   reports: HandlingReports,
   { clock, topic }: ConsumerSettings,
@@ -39,7 +39,7 @@ export function tellWritten(
   } else reports.handled(about, again ? undefined : Math.max(0, clock.wallMs() - queueIdMs(id)));
 }
 
-/** Reports on messages under way. `lateMs` is the delay of the event loop. */
+/** `lateMs` is the delay of the event loop. */
 export function tellUnderWay(
   reports: HandlingReports,
   settings: ConsumerSettings,
@@ -50,7 +50,7 @@ export function tellUnderWay(
   reports.oldest(settings.topic, oldestAgeMs(held.values(), settings.clock.wallMs()));
 }
 
-/** Age of the oldest message under way, or 0. */
+/** 0 when nothing is under way. */
 function oldestAgeMs(held: Iterable<Partition>, nowMs: number): number {
   const ids = [...held].flatMap(({ window, again }) => [
     ...window.slice(0, 1).map(({ message }) => message.id),

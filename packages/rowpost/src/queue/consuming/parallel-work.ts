@@ -1,4 +1,4 @@
-/** Runs handlers side by side and settles the outcomes that have gathered together. */
+/** Runs handlers side by side and settles outcomes together. */
 import { setImmediate } from "node:timers/promises";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import { type Again, createLanes } from "../../runtime/lanes.ts";
@@ -9,7 +9,7 @@ import type { Lanes } from "./lanes.ts";
 import { type Finished, isUnrecorded, type Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
-/** A head slower than this no longer delays the records of later messages. */
+/** A slower head no longer delays later records. */
 const SLOW_HEAD_MS = 1_000;
 /** Shared by everything that has already ended. */
 const ENDED = Promise.resolve(undefined);
@@ -66,7 +66,7 @@ export function createParallelWork(options: WorkOptions): Work {
     return ENDED;
   }
 
-  /** Settles after everything else that ends in this turn of the event loop. */
+  /** After everything else that ends in this turn. */
   function settleSoon(partition: Partition): void {
     partition.settling ??= setImmediate()
       .then(() => settleAll(partition))
@@ -86,8 +86,8 @@ export function createParallelWork(options: WorkOptions): Work {
   }
 
   /**
-   * The finished head; otherwise messages finished behind a slow head, which a restart would handle
-   * again, or behind one of a slow key, which would fill the window.
+   * The finished head; otherwise messages behind a slow head, which a restart would repeat, or
+   * behind a slow key, which would fill the window.
    */
   function toSettle(partition: Partition): Finished | undefined {
     const fills = partition.unrecorded > settings.batchSize / 2;
@@ -100,7 +100,7 @@ export function createParallelWork(options: WorkOptions): Work {
     return startedMs !== undefined && outcome === undefined && settings.clock.monotonicMs() - startedMs >= SLOW_HEAD_MS;
   }
 
-  /** Returns false when this member no longer holds the partition. */
+  /** Returns false when the partition is no longer ours. */
   async function write({ settlement }: Finished, signal: AbortSignal): Promise<boolean> {
     for (let failures = 0; !signal.aborted; failures += 1) {
       try {
@@ -109,8 +109,7 @@ export function createParallelWork(options: WorkOptions): Work {
         if (isOurs) await settings.reach("after settle");
         return isOurs;
       } catch (error) {
-        // It may have taken effect: repeating the same write changes nothing then, but writing more with it
-        // would.
+        // It may have taken effect: repeating the same write is harmless, adding to it is not.
         settings.logger.warn("could not write what was consumed", { topic: settings.topic, error });
         await settings.clock.sleep(retryPauseMs(failures + 1), signal);
       }

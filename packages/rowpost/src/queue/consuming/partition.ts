@@ -1,6 +1,6 @@
 /**
- * A partition held by this member: how far it has read, and the messages under way. Progress is the
- * lowest unfinished id, so messages finished above it wait in the window.
+ * A partition of this member. Progress is the lowest unfinished id, so messages finished above it
+ * wait in the window.
  */
 import { BEGUN_MARK } from "../../message/member-silent.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -16,7 +16,7 @@ const SILENT = `${BEGUN_MARK}, and was not heard of since: it died, or its event
 export interface Finished {
   readonly settlement: Settlement;
   readonly deliveries: readonly Delivery[];
-  /** Only records: the progress stays before an earlier unfinished message. */
+  /** The progress stays before an earlier unfinished message. */
   readonly isAhead?: boolean;
 }
 
@@ -24,47 +24,45 @@ export interface Partition {
   readonly partition: number;
   readonly round: number;
   /**
-   * How many more messages go one by one, each with a mark of its begin, because an earlier member
-   * may have fallen silent during them; and since when.
+   * How many more messages go one by one with a mark, because a member may have fallen silent
+   * during them; and since when.
    */
   readonly careful: { fresh: number; again: number; sinceMs: number };
   /**
    * How many of the next messages, up to this id, may already be recorded. Undefined: up to the
-   * counter as next read, since no earlier owner saw anything later.
+   * next counter read.
    */
   unsure: { readonly messages: number; readonly toId: string | undefined };
   /** Size of the bodies not handled yet. */
   bytes: number;
-  /** Finished messages of the window without a record. */
+  /** Finished without a record. */
   unrecorded: number;
   /** In id order, without redeliveries. */
   readonly window: Delivery[];
   /** Redeliveries under way, by id. */
   readonly again: Map<string, Delivery>;
-  /** Ordering keys whose messages wait behind a failed one. */
   readonly heldUp: Set<string>;
   readonly abort: AbortController;
-  /** Set while a settle is under way or about to begin. */
+  /** Under way, or about to begin. */
   settling: Promise<void> | undefined;
   /** When the first known redelivery is due. */
   dueAtMs: number;
   /** See `Reader`. */
   read: Reader["read"];
-  /** Continues reading at this id, after messages were given back. */
   readFrom(id: string): void;
-  /** The finished head of the window and finished redeliveries, if any. */
+  /** The finished head of the window and finished redeliveries. */
   finished(): Finished | undefined;
-  /** Messages finished behind an open head and not recorded, if any. */
+  /** Finished behind an open head and not recorded. */
   finishedAhead(): Finished | undefined;
   /** Frees the body. */
   letGo(delivery: Delivery): void;
   /** Mark that this attempt begins. */
   markOf(delivery: Delivery): Settlement;
-  /** Removes them; deliveries ahead of the progress stay, as recorded. */
+  /** Deliveries ahead of the progress stay, as recorded. */
   remove(finished: Finished): void;
-  /** Settlement of these deliveries; the progress moves past the last one that is no redelivery. */
+  /** The progress moves past the last one that is no redelivery. */
   settlementOf(deliveries: readonly Delivery[]): Settlement;
-  /** Turns redeliveries whose messages are gone into dead letters. */
+  /** Makes dead letters of redeliveries whose messages are gone. */
   goneSettlement(gone: readonly DueRedelivery[]): Settlement;
 }
 
@@ -81,12 +79,11 @@ export interface PartitionOptions {
   readonly isSilent: boolean;
 }
 
-/** Most deliveries settled at once, to keep transactions small. */
+/** Keeps transactions small. */
 const MOST_SETTLED = 1_000;
 
-/** Most messages of a partition handled past an unfinished one. */
+/** Most messages handled past an unfinished one. */
 export const MOST_AHEAD = 10_000;
-/** The window may exceed the limit by one batch. */
 export const MOST_RECORDED_AHEAD: number = MOST_AHEAD + MOST_BATCH;
 
 export function createPartition({ progress, store, months, settings, isSilent }: PartitionOptions): Partition {
@@ -94,10 +91,10 @@ export function createPartition({ progress, store, months, settings, isSilent }:
   const reader = createReader({ store, months, partition, fromId: progress.nextId });
   const window: Delivery[] = [];
   const again = new Map<string, Delivery>();
-  // Twice the batch size: quick handlers may have finished more than was written.
+  // Quick handlers may have finished more than was written.
   const careful = isSilent ? 2 * settings.batchSize : 0;
   let progressId = progress.nextId;
-  // A settlement written in a transaction of the user must not be written twice.
+  // A settlement in the user's transaction must not be written twice.
   const mayBeWritten = !settings.transactional;
 
   const blocks = settings.onFailed === "block";
@@ -211,12 +208,11 @@ export function createPartition({ progress, store, months, settings, isSilent }:
   return partitionState;
 }
 
-/** Finished and not recorded; recorded with the progress, or earlier behind a slow head. */
+/** Recorded with the progress, or earlier behind a slow head. */
 export function isUnrecorded({ again, outcome, recorded }: Delivery): boolean {
   return !again && outcome !== undefined && hasRecord(outcome) && !recorded;
 }
 
-/** Notes when a redelivery is due; an earlier one may be known. */
 export function dueIn(partition: Partition, ms: number, { monotonicMs }: Pick<Clock, "monotonicMs">): void {
   // Both clocks count whole milliseconds.
   partition.dueAtMs = Math.min(partition.dueAtMs, monotonicMs() + ms + 1);

@@ -1,6 +1,6 @@
 /**
- * Limits the transactions of consumers to half of the application's pool, so that appends and
- * handlers that need a connection beside their `tx` find one.
+ * Limits consumers to half of the application's pool, so that appends and handlers find connections
+ * too.
  */
 import type { Database } from "../../databases/database.ts";
 import type { ConsumerSettings } from "./options.ts";
@@ -8,10 +8,7 @@ import type { ConsumerSettings } from "./options.ts";
 export interface PoolShare {
   /** `Database.transaction`, in the order of the calls. */
   readonly transaction: Database["transaction"];
-  /**
-   * Adds a consumer with this many partitions until the signal; the log says where transactions
-   * wait.
-   */
+  /** The log says where transactions wait. */
   join(
     partitions: number,
     consumer: Pick<ConsumerSettings, "topic" | "group" | "logger">,
@@ -26,7 +23,7 @@ export function createPoolShare(database: Pick<Database, "poolSize" | "transacti
   let held = 0;
   let partitions = 0;
 
-  /** Read each time, because some pools know their size only later. */
+  /** Some pools know their size only later. */
   async function look(): Promise<void> {
     size = (await database.poolSize()) ?? Number.POSITIVE_INFINITY;
   }

@@ -1,4 +1,3 @@
-/** A member of a group for applications that run their own loop. */
 import type { Consumer } from "./consumer.ts";
 import { createDesk, type PulledMessage } from "./desk.ts";
 import type { Lanes } from "./lanes.ts";

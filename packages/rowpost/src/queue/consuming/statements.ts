@@ -1,4 +1,3 @@
-/** Statements for counters, joining and leaving a group, its progress, and due redeliveries. */
 import {
   after,
   by,
@@ -19,10 +18,10 @@ import type { GroupStart } from "../store.ts";
 const DAY_MS = 86_400_000;
 
 /**
- * Returns for each topic one row with a JSON object of last ids by partition and groupid NULL, and
- * one row for each of its paused groups with counters NULL. The list is padded to a power of two to
- * keep the number of texts small. PostgreSQL plans a list of single parameters once; with one array
- * it planned each time, 0.15 ms instead of 0.04.
+ * One row per topic with a JSON object of last ids by partition and groupid NULL, and one per
+ * paused group with counters NULL. Padded to a power of two to keep the number of texts small.
+ * PostgreSQL plans a list of single parameters once; an array was planned each time, 0.15 ms
+ * instead of 0.04.
  */
 export function readCounters(topics: readonly string[]): Cold {
   const length = 2 ** Math.ceil(Math.log2(topics.length));
@@ -35,9 +34,8 @@ FROM message_group AS g${by("PRIMARY")} WHERE g.topic_id IN (${wanted}) AND g.pa
 }
 
 /**
- * Inserts the group's missing partition rows. Two members that join at once meet at the primary
- * key; existing rows stay. Records of a deleted group stay: another round lets a group of the same
- * name write its own.
+ * Two members that join at once meet at the primary key; existing rows stay. Records of a deleted
+ * group stay: another round lets a group of the same name write its own.
  */
 export function insertProgress({ topic, group }: GroupKey, start: GroupStart): Cold {
   const from =
@@ -59,10 +57,10 @@ SELECT ${textOf("message_id")} AS id, attempt, first_attempt AS firstattempt, or
 WHERE ${ofGroup(key)} AND partition_no = ${partition} AND state = 0 AND next_attempt_at <= ${now}
 ORDER BY next_attempt_at LIMIT ${limit}`;
 
-/** Locks the row of the member until the statement ends. */
+/** Locks the member's row until its own end. */
 export const removeMember = (key: GroupKey, owner: string): Cold => cold("removeMember")`
 DELETE FROM message_consumer WHERE ${ofGroup(key)} AND owner = ${owner}`;
 
-/** Locks the rows last seen over a day ago until the statement ends. */
+/** Locks rows last seen over a day ago until its own end. */
 export const forgetMembers = (key: GroupKey): Cold => cold("forgetMembers")`
 DELETE FROM message_consumer WHERE ${ofGroup(key)} AND seen_at < ${after(-DAY_MS)}`;

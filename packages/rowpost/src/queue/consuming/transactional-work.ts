@@ -1,4 +1,4 @@
-/** Runs handlers one after the other within the transaction that settles them. */
+/** Runs handlers in order within the transaction that settles them. */
 import { linkSignals, unlessAborted } from "../../runtime/abort.ts";
 import { backoffMs, retryPauseMs } from "../../runtime/backoff.ts";
 import { DatabaseConflictError, describeError, RowpostError, TransactionLostError } from "../../runtime/errors.ts";
@@ -10,23 +10,22 @@ import type { Together } from "./options.ts";
 import type { Finished, Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
-/** A transaction takes no further message after this long, because others wait for its locks. */
+/** Others wait for its locks: it takes no further message after this long. */
 const LONG_TRANSACTION_MS = 200;
 /**
- * Uncounted retries of one message's transaction after an error that may not be its fault. There is
- * a limit because a message that always breaks the connection must not stop its partition forever.
+ * Uncounted retries after an error that may not be the message's fault. Limited, because a message
+ * that always breaks the connection must not stop its partition forever.
  */
 const UNCOUNTED_TRIES = 5;
 /**
- * The same for conflicts with another transaction, which pass. A lock that is never released must
- * not stop the partition forever.
+ * The same for conflicts, which pass; a lock never released must not stop the partition forever.
  */
 const MOST_CONFLICTS = 100;
 const CONFLICT_PAUSE = { baseMs: 20, factor: 2, maxMs: 1_000 };
 
 class FencedOut extends Error {}
 
-/** Its handler still runs and may write, so the transaction must not continue. */
+/** The handler still writes, so the transaction must not continue. */
 class Late extends Error {
   readonly delivery: Delivery;
 
@@ -48,27 +47,25 @@ class Away extends Error {
   }
 }
 
-/** A batch failed in part. Its writes cannot be told apart. */
+/** A batch failed in part, with inseparable writes. */
 class Apart extends Error {}
 
 export function createTransactionalWork(options: WorkOptions): Work {
   const { settings, store, place } = options;
   const { logger, clock, topic, group, maxAttempts, batches } = settings;
   const rests = createRests(clock, logger, { topic, group });
-  /** Conflicts with other transactions, alone in its own. */
+  /** Conflicts of a delivery alone in its transaction. */
   const conflicts = new WeakMap<Delivery, number>();
-  /** Partitions whose next batch waits for more messages. */
   const gathering = new Map<Partition, ReturnType<typeof linkSignals>>();
-  /** When the first message of the next batch began to wait. */
   const waitsSinceMs = new WeakMap<Partition, number>();
 
   async function workThrough(partition: Partition): Promise<void> {
     const { signal } = partition.abort;
-    /** Failed transactions of the first delivery after its handler had run. */
+    /** Failures of the first delivery after its handler ran. */
     let tries = 0;
     /** Failed transactions in a row. */
     let failures = 0;
-    /** Deliveries that go one by one because their common transaction failed. */
+    /** Their common transaction failed: they go one by one. */
     let alone = 0;
     while (!signal.aborted) {
       if (batches !== undefined && alone === 0) await gathered(partition, batches);
@@ -111,7 +108,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
           continue;
         }
         await clock.sleep(retryPauseMs(failures), signal);
-        // If no handler ended, the fault is the database's, however often.
+        // If no handler ended, the fault is the database's.
         if (!handlersRan) continue;
         tries += 1;
         if (mayPass(error) && tries < UNCOUNTED_TRIES) continue;
@@ -120,7 +117,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     }
   }
 
-  /** Waits until the batch is full, its time has passed, or a redelivery goes first. */
+  /** The batch is full, its time has passed, or a redelivery goes first. */
   async function gathered(partition: Partition, { size, waitMs }: Together): Promise<void> {
     const { abort, again, careful, window } = partition;
     if (window.length === 0) return;
@@ -138,7 +135,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     waiting.release();
   }
 
-  /** The rest of the partition waits, because its messages are handled in order. */
+  /** The partition waits too, because its messages are handled in order. */
   async function rest(partition: Partition, { delivery, met }: Away): Promise<void> {
     const { signal } = partition.abort;
     delivery.outcome = undefined;
@@ -153,7 +150,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     await unlessAborted(signal, until, () => undefined).catch(() => undefined);
   }
 
-  /** Retries the same message first, after a pause in which the others can finish. */
+  /** Retries the same message after a pause in which the others can finish. */
   async function waitForOthers(partition: Partition, delivery: Delivery, error: unknown): Promise<void> {
     const { id, key } = delivery.message;
     const times = (conflicts.get(delivery) ?? 0) + 1;
@@ -174,8 +171,8 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   /**
-   * Commits the effects of the batch, its records and the progress together. On a conflict in a
-   * handler, or a service away, commits the messages before it and then throws.
+   * Commits effects, records and progress together. On a conflict, or a service away, commits the
+   * messages before it and throws.
    */
   async function commit(partition: Partition, batch: readonly Delivery[]): Promise<void> {
     let conflict: Error | undefined;
@@ -185,7 +182,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
       else ({ handled, conflict } = await handleEach(tx, partition, batch));
       const settlement = partition.settlementOf(handled);
       await settings.reach("within settle");
-      // Last, so that the lease can be renewed meanwhile; the row stays locked until the commit.
+      // Last, so that the lease can be renewed meanwhile.
       if (!(await store.settleIn(tx, settings.owner, settlement, place))) throw new FencedOut();
       await settings.reach("before settle");
       return { deliveries: handled, settlement };
@@ -195,7 +192,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     if (conflict !== undefined) throw conflict;
   }
 
-  /** One after the other, each behind a savepoint, until the transaction has taken too long. */
+  /** Each behind a savepoint, until the transaction has taken too long. */
   async function handleEach(
     tx: Transaction,
     partition: Partition,
@@ -221,7 +218,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     return { handled, conflict: undefined };
   }
 
-  /** In one call of the handler: everything is consumed, or the transaction leaves nothing. */
+  /** All is consumed, or nothing stays. */
   async function handleTogether(
     { together }: Together,
     tx: Transaction,
@@ -253,8 +250,8 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   /**
-   * Rolls back only the writes of a handler that fails. Returns the error of a conflict or of a
-   * service away: the message has to be handled again.
+   * Rolls back the writes of a failing handler only. Returns the error of a conflict or a service
+   * away: the message is handled again.
    */
   async function handleIn(tx: Transaction, partition: Partition, delivery: Delivery): Promise<Error | undefined> {
     delivery.outcome = uncalled(delivery);
@@ -267,7 +264,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     const { signal } = partition.abort;
     const outcome = await deliver(settings, delivery, { tx, signal });
     delivery.outcome = outcome;
-    // The failure may be a correct reaction to the signal.
+    // It may have failed because of the signal.
     if (signal.aborted && outcome.kind !== "consumed") throw new FencedOut();
     const { failure } = tx;
     let thrown: unknown;
@@ -285,7 +282,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
         delivery.outcome = failedAttempt(delivery, thrown);
       }
     }
-    // Throws the reason if the database has ended the transaction.
+    // Throws if the database has ended the transaction.
     await run(tx, "ROLLBACK TO SAVEPOINT rowpost_message");
     await run(tx, "RELEASE SAVEPOINT rowpost_message");
     if (outcome.kind === "away") return new Away(delivery, outcome.error);
@@ -298,9 +295,9 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   /**
-   * Writes a failed attempt without a transaction of the user, after the message failed alone.
-   * Returns false when that could not be written. If the transaction took effect after all, the
-   * partition is fenced out and restarts behind it.
+   * Writes a failed attempt outside the user's transaction, after the message failed alone. Returns
+   * false when that failed. If the transaction took effect after all, the partition is fenced out
+   * and restarts behind it.
    */
   async function giveUp(partition: Partition, delivery: Delivery, error: unknown): Promise<boolean> {
     delivery.outcome = failedAttempt(delivery, error);
@@ -337,7 +334,7 @@ function wasHandled({ outcome }: Delivery): boolean {
   return outcome?.kind === "consumed" || outcome?.kind === "failed";
 }
 
-/** An error is final only if rowpost knows its meaning. */
+/** Unknown errors may pass. */
 function mayPass(error: unknown): boolean {
   return !(error instanceof RowpostError) || error.retriable;
 }

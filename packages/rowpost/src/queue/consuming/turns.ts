@@ -1,8 +1,7 @@
 /**
- * Tasks that begin only on request. Tasks of a partition begin strictly in order: one that waits
- * for its ordering key lets nothing past. A settle waits for all earlier messages, because progress
- * is the lowest unfinished id. If one of those had not been handed out, a caller that settles what
- * it has before it asks for more would wait forever.
+ * Tasks that begin on request, in the strict order of their partition: one that waits for its
+ * ordering key lets nothing past. A settle waits for all earlier messages, so if one of those were
+ * not handed out, a caller that settles before it asks for more would wait forever.
  */
 import type { Task } from "../../runtime/lanes.ts";
 import type { Lanes } from "./lanes.ts";

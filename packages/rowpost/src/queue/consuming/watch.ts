@@ -17,20 +17,20 @@ export interface Watched {
   /** The counters changed or could not be read. */
   readonly onNews: () => void;
   readonly onDue: (firstDue: ReadonlyMap<number, number>) => void;
-  /** Called four times a second with the delay of the event loop. */
+  /** Four times a second, with the delay of the event loop. */
   readonly onTick: (lateMs: number) => void;
 }
 
 export interface Seat {
   /** Counters for a round, as last read. */
   counters(): Promise<Counters>;
-  /** Makes the next round read the counters: the known ones may be older than its question. */
+  /** The known counters may be too old for the next round. */
   forget(): void;
-  /** The round found something, and there may be more up to the same counters. */
+  /** There may be more up to the same counters. */
   found(): void;
-  /** The round found nothing. Returns true if its counters came from an earlier round. */
+  /** Returns true if the round used counters of an earlier one. */
   wantsNewer(): boolean;
-  /** True: the consumer is idle and waits for news. */
+  /** True: idle, waiting for news. */
   rest(isResting: boolean): void;
   leave(): Promise<void>;
 }
@@ -42,19 +42,18 @@ export interface Watch {
 interface Place extends Watched {
   isResting: boolean;
   seen: Counters | undefined;
-  /** How often newer counters were wanted, now and when the read of `seen` began. */
+  /** How often newer counters were wanted: now, and before `seen` was read. */
   wanted: number;
   seenSince: number;
   readAtMs: number;
-  /** The current round uses counters of an earlier one. */
   isReused: boolean;
-  /** Rings before the last look, and before the read of `seen`. */
+  /** Rings before the last look, and before `seen` was read. */
   rings: number;
   seenRings: number;
-  /** Reads under way, and news heard meanwhile that they may have missed. */
+  /** Reads under way, and news they may have missed. */
   reads: number;
   heard: AppendNews[];
-  /** `seen` contains an append that no round has looked for. */
+  /** `seen` has an append that no round has looked for. */
   hasNews: boolean;
   isAsking: boolean;
   isAskingDue: boolean;
@@ -63,12 +62,11 @@ interface Place extends Watched {
 const POLL_MS = 100;
 /** Where the database notifies of appends. */
 const NOTIFIED_POLL_MS = 1_000;
-/** Interval of asking for redeliveries made due by a person or by a partition's last owner. */
+/** For redeliveries made due by a person or a partition's last owner. */
 const DUE_MS = 1_000;
 const TICK_MS = 250;
-/** How long a busy consumer reuses its counters and does not notice a pause. */
+/** A busy consumer does not notice a pause for this long. */
 const FRESH_MS = 50;
-/** A silent connection delays the others no longer than this. */
 const PATIENCE_MS = 1_000;
 
 export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">, clock: Clock = systemClock): Watch {
@@ -127,7 +125,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
     try {
       if ((await read(place)) === before) return;
     } catch {
-      // The consumer reads by itself then, and logs a second failure.
+      // The consumer then reads by itself and logs a second failure.
     } finally {
       place.isAsking = false;
     }
@@ -150,7 +148,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
     }
   }
 
-  /** One query at a time, since hanging ones would each hold a connection. */
+  /** Hanging queries would each hold a connection. */
   async function askOne(place: Place): Promise<void> {
     if (place.isAskingDue) return;
     place.isAskingDue = true;
@@ -256,7 +254,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
         wantsNewer() {
           const { isReused } = place;
           if (isReused) place.wanted += 1;
-          // Only once: a round without partitions reads none and would ask forever.
+          // A round without partitions reads none and would ask forever.
           place.isReused = false;
           return isReused;
         },
@@ -279,9 +277,8 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
 
 /**
  * Undefined: a look is needed. An id of another month moves a reader to that month's table, which
- * only counters of this topic may do, because the channel is shared by all schemas of a database.
- * Within the month the id only bounds the read, which returns all that was committed in this
- * partition, in order.
+ * only this topic's own counters may do: all schemas of a database share the channel. Within the
+ * month the id only bounds the read.
  */
 function withNews(counters: Counters, { lastId }: AppendNews): Counters | undefined {
   const { lastIds } = counters;

@@ -1,6 +1,6 @@
 /**
- * What both ways from a delivery to its settle share: side by side (parallel-work.ts), or in order
- * within a transaction (transactional-work.ts).
+ * Shared by parallel-work.ts (side by side) and transactional-work.ts (in order, within a
+ * transaction).
  */
 import type { HandlingReports } from "../../runtime/handling-reports.ts";
 import type { Transaction } from "../../transactions/executor.ts";
@@ -20,7 +20,7 @@ export interface WorkOptions {
   readonly onFencedOut: (partition: Partition) => void;
   /** Deliveries have left the partition. */
   readonly onSettled: (partition: Partition) => void;
-  /** Order in which messages are handled. Default: the `concurrency` of the settings. */
+  /** Default: the `concurrency` of the settings. */
   readonly lanes?: Lanes | undefined;
   readonly transaction: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>;
 }
@@ -28,26 +28,23 @@ export interface WorkOptions {
 export interface Work {
   /** Deliveries were added to the partition. */
   begin(partition: Partition, deliveries: readonly Delivery[]): void;
-  /** Called over time: messages finished behind an open one may be written. */
+  /** Over time, messages finished behind an open one may be written. */
   look(partition: Partition): void;
-  /** Ends the rest of messages that wait for a service that is away. */
+  /** Ends the rests. */
   close(): void;
 }
 
-/** Outcome without a call of the handler; undefined when it must be called. */
+/** Undefined: the handler must be called. */
 export function uncalled({ again, decided, message: { dueInMs } }: Delivery): Outcome | undefined {
   return decided ?? (dueInMs > 0 && !again ? { kind: "delayed", dueInMs } : undefined);
 }
 
-/**
- * Whether an earlier message of its key has failed. A redelivery is that message, or the next in
- * line.
- */
+/** A redelivery is the failed message itself, or the next in line. */
 export function isHeldUp({ heldUp }: Partition, { message, again }: Delivery): boolean {
   return !again && message.orderingKey !== null && heldUp.has(message.orderingKey);
 }
 
-/** Takes effect at once: the next message of the key may begin before this one is settled. */
+/** At once: the next message may begin before this one is settled. */
 export function holdUp(
   { onFailed }: WorkOptions["settings"],
   { heldUp }: Partition,
@@ -56,7 +53,6 @@ export function holdUp(
   if (onFailed === "block" && message.orderingKey !== null && holdsUp(outcome)) heldUp.add(message.orderingKey);
 }
 
-/** Removes written deliveries and releases keys that nothing holds up any more. */
 export async function settled(options: WorkOptions, partition: Partition, done: Finished): Promise<void> {
   const { reports, settings } = options;
   if (reports.isHeard) for (const delivery of done.deliveries) tellWritten(reports, settings, delivery);
@@ -69,20 +65,19 @@ export async function settled(options: WorkOptions, partition: Partition, done: 
   options.onSettled(partition);
 }
 
-/** Releases keys without waiting messages, both in the table and on the way there. */
 async function letGo(
   { store, settings }: WorkOptions,
   partition: Partition,
   released: readonly string[] = [],
 ): Promise<void> {
   if (released.length === 0) return;
-  // Messages due now need not wait for the next look.
+  // Due now, without waiting for the next look.
   partition.dueAtMs = Number.NEGATIVE_INFINITY;
   let waiting: Set<string>;
   try {
     waiting = new Set(await store.heldUp(partition.partition, released));
   } catch (error) {
-    // The keys stay held up: the next message of each waits, is due at once, and asks again.
+    // The keys stay held up: their next messages wait, are due at once, and ask again.
     settings.logger.warn("could not ask which keys wait", { topic: settings.topic, error });
     return;
   }

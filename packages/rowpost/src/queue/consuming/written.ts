@@ -31,8 +31,8 @@ export function recordsOf(deliveries: readonly Delivery[], mode: ConsumerSetting
 }
 
 /**
- * Deliveries that are no redelivery, in order. Each stretch lies in one month, so that its record
- * is dropped with the messages, and is short enough to be searched for.
+ * In order, without redeliveries. Each stretch lies in one month, so that its record is dropped
+ * with the messages, and is short enough to be searched for.
  */
 function stretches(deliveries: readonly Delivery[]): readonly Delivery[][] {
   const all: Delivery[][] = [];
@@ -92,8 +92,7 @@ export function redeliveryOf(
 }
 
 /**
- * Keys whose first waiting message may be due: something before it is done, or it has just come to
- * wait and there may be nothing before it any more.
+ * Keys whose first waiting message may be due: one before it is done, or it has just begun to wait.
  */
 export function releasedKeys(deliveries: readonly Delivery[]): string[] {
   const keys = deliveries

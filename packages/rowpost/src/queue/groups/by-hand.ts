@@ -1,4 +1,3 @@
-/** Changes that people make to single messages of groups. */
 
 import type { Room, Run } from "../../databases/sql/queue/room.ts";
 import { integer, lowerCased, type Row, text, textOrNull } from "../../databases/sql/rows.ts";
@@ -10,30 +9,27 @@ import type { HandNote, HandResult, Removal, StoredRedelivery } from "./requests
 import * as own from "./statements.ts";
 import { firstUnread, monthsOf } from "./unread.ts";
 
-/** Instance in the record of a decision by a person. */
+/** Instance in records of changes by hand. */
 const BY_HAND = "by hand";
 const ERROR_LENGTH = 1_000;
 
 export interface ChangesByHand {
   /**
-   * Makes messages due now, under the lock of the partition's progress; a dead letter gets all its
-   * attempts again. Messages that wait behind another of their ordering key keep waiting. Each
-   * change gets a record.
+   * Makes messages due now, with a record each, under the lock of the partition's progress. A dead
+   * letter gets all its attempts again; messages behind another of their ordering key keep waiting.
    */
   redeliver(key: GroupKey, partition: number, ids: readonly string[], note: HandNote): Promise<HandResult[]>;
-  /**
-   * Removes rows of message_redelivery and records it, under the lock of the partition's progress.
-   */
+  /** Removes redeliveries with a record, under the lock of the partition's progress. */
   removeIn(tx: Executor, key: GroupKey, partition: number, removal: Removal): Promise<HandResult[]>;
   remove(key: GroupKey, partition: number, removal: Removal): Promise<HandResult[]>;
   /**
-   * Moves the progress past this message if it is the first unfinished one of the group, and fences
-   * out the partition's owner. `finished`: the group is already past it.
+   * Passes the group's first unfinished message and fences out the partition's owner. `finished`:
+   * the group is already past it.
    */
   skipHead(key: GroupKey, id: string, note: HandNote): Promise<"skipped" | "finished" | "not the first" | "no message">;
 }
 
-/** Every change locks the partition's progress first, as every settle does. */
+/** Locks the partition's progress first, as every settle does. */
 export function changesByHand({ statements, ...room }: Room): ChangesByHand {
   const { redelivery, consume } = statements;
 
@@ -106,7 +102,7 @@ export function changesByHand({ statements, ...room }: Room): ChangesByHand {
         const found = await states(run, key, partition, ids);
         const changed = ids.filter((id) => {
           const row = found.get(id);
-          // A message that waits behind another of its ordering key would overtake it.
+          // It would overtake a message of its ordering key.
           return row?.state === "dead" || (row?.state === "waiting" && !row.isBehind);
         });
         if (changed.length > 0) {

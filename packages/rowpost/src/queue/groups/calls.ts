@@ -1,4 +1,3 @@
-/** Calls of `queue` for groups and their dead letters. */
 import { checkOptions } from "../../runtime/check-options.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
 import {

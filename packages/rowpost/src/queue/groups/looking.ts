@@ -14,9 +14,9 @@ export interface Groups extends ChangesByHand {
   partitions(topic: string, group?: string): Promise<StoredGroupPartition[]>;
   /** Database clock, in epoch milliseconds. */
   nowMs(): Promise<number>;
-  /** Months that have a message table, in order. */
+  /** In order. */
   months(topic: string): Promise<number[]>;
-  /** Unfinished messages of a partition in these months; counts stop at `limit`. */
+  /** Counts stop at `limit`. */
   unread(topic: string, months: readonly number[], range: Unfinished, limit: number): Promise<Unread>;
   redeliveries(key: GroupKey, partition: number, limit: number): Promise<RedeliveryCounts>;
   /** Ordered by partition and id, after the given place. */
@@ -25,11 +25,11 @@ export interface Groups extends ChangesByHand {
     after: { readonly partition: number; readonly id: string },
     limit: number,
   ): Promise<StoredRedelivery[]>;
-  /** Returns false when nothing changed. `pause` undefined resumes the group. */
+  /** Returns false when nothing changed. `pause` undefined: resumes. */
   setPause(key: GroupKey, pause: { readonly author: string; readonly reason: string } | undefined): Promise<boolean>;
   /**
-   * Deletes everything of the group except its records. Returns the labels of members seen within
-   * `silentMs` instead, if any. A new group of the same name gets a new round.
+   * Deletes everything except the records, or returns the labels of members seen within `silentMs`.
+   * A new group of the same name gets a new round.
    */
   deleteGroup(key: GroupKey, silentMs: number): Promise<"deleted" | "absent" | readonly string[]>;
   close(): Promise<void>;

@@ -1,5 +1,4 @@
 
-/** A partition of a group, from its rows. */
 export interface StoredGroupPartition {
   readonly group: string;
   readonly partition: number;
@@ -57,11 +56,10 @@ export interface HandNote {
 
 export interface HandResult {
   readonly id: string;
-  /** `absent`: there is no redelivery of it, and its state cannot be changed. */
+  /** `absent`: no redelivery, and nothing to change. */
   readonly result: "changed" | "waiting" | "dead" | "aside" | "absent";
 }
 
-/** Takes a message from a group: author, and the text of its record. */
 export interface Removal {
   readonly ids: readonly string[];
   readonly from: "dead" | "waiting or dead";

@@ -1,4 +1,3 @@
-/** Statements that read groups and change them by hand. */
 import {
   andRing,
   behind,
@@ -25,7 +24,7 @@ import { type GROUP_TABLES, infoTable } from "../../databases/sql/queue/names.ts
 import { BEHIND_UNTIL } from "../../databases/sql/queue/values.ts";
 import { type GroupKey, ofGroup } from "../group-key.ts";
 
-/** Ids of a partition in a month, both ends included. */
+/** Both ends included. */
 export interface UnreadRange {
   readonly topic: string;
   readonly month: number;
@@ -46,7 +45,7 @@ ${insertNew} message_group (topic_id, consumer_group_id) VALUES (${topic}, ${gro
 
 /**
  * Locks the group's row until its own end. Members read it before their reads, except after hearing
- * of an append, so appends after a pause must be heard after the pause.
+ * of an append.
  */
 export const pause = (key: GroupKey, author: string, reason: string): Cold => cold("pause")`
 UPDATE message_group SET paused_at = ${now}, paused_by = ${author}, pause_reason = ${reason} WHERE ${ofGroup(key)} AND paused_at IS NULL${andRing}`;
@@ -55,7 +54,7 @@ UPDATE message_group SET paused_at = ${now}, paused_by = ${author}, pause_reason
 export const resume = (key: GroupKey): Cold => cold("resume")`
 UPDATE message_group SET paused_at = NULL, paused_by = NULL, pause_reason = NULL WHERE ${ofGroup(key)} AND paused_at IS NOT NULL`;
 
-/** One row per partition of every group, or of this one, in order. */
+/** One row per partition, in order. */
 export const readGroups = (topic: string, group: string | undefined): Cold => cold("readGroups")`
 SELECT p.consumer_group_id AS group_id, p.partition_no, ${textOf("p.next_message_id")} AS next_id, ${textOf("c.last_id * 64 + c.partition_no")} AS last_id,
   p.round, p.owner, m.label, ${iso("p.taken_at")} AS held_since, ${msSince("p.update_time")} AS moved_ms,
@@ -75,7 +74,7 @@ export const firstMessage = (range: UnreadRange): Cold => cold("firstMessage")`
 SELECT ${textOf("message_id")} AS id, message_key, message_type
 FROM ${quoted(infoTable(range.topic, range.month))}${by("PRIMARY")} WHERE ${isWithin(range)} ORDER BY message_id LIMIT 1`;
 
-/** Counts the first `limit` rows of a partition. */
+/** Of the first `limit` rows. */
 export const countRedeliveries = (key: GroupKey, partition: number, limit: number): Cold => cold("countRedeliveries")`
 SELECT count(CASE WHEN state = 0 AND NOT behind THEN 1 END) AS waiting, count(CASE WHEN state = 0 AND behind THEN 1 END) AS behind,
   count(CASE WHEN state = 1 THEN 1 END) AS dead, ${textOf("min(CASE WHEN state = 0 THEN message_id END)")} AS oldest
@@ -95,25 +94,25 @@ WHERE ${ofGroup(key)} AND ${behind([
 ])}
 ORDER BY partition_no, message_id LIMIT ${limit}`;
 
-/** Excludes settles and takeovers of this partition until the transaction ends. */
+/** No settle or takeover of this partition until the transaction ends. */
 export const lockPartition = (key: GroupKey, partition: number): Cold => cold("lockPartition")`
 SELECT ${textOf("next_message_id")} AS nextid, round FROM message_consumption WHERE ${ofGroup(key)} AND partition_no = ${partition}${forUpdate}`;
 
-/** The transaction holds the lock of the row; the partition's owner is fenced out. */
+/** In the transaction that holds the row's lock. Fences out the partition's owner. */
 export const passHead = (key: GroupKey, partition: number, next: { id: string; month: number }): Cold => cold(
   "passHead",
 )`
 UPDATE message_consumption SET next_message_id = ${id(next.id)}, message_date = ${next.month}, epoch = epoch + 1, update_time = ${now}
 WHERE ${ofGroup(key)} AND partition_no = ${partition}`;
 
-/** Runs under the lock of the progress, as every change of these rows. */
+/** Under the lock of the progress. */
 export const lockRedeliveries = (...of: Parameters<typeof theseOf>): Cold => cold("lockRedeliveries")`
 SELECT ${textOf("message_id")} AS id, state, attempt, ordering_key AS orderingkey, CASE WHEN ${isBehind} THEN 1 ELSE 0 END AS behind
 FROM message_redelivery WHERE ${theseOf(...of)} ORDER BY message_id${forUpdate}`;
 
 /**
- * The transaction holds the locks of the rows. Makes them due now; a dead letter gets all its
- * attempts again. Sets the state last, because the other assignments read it.
+ * In the transaction that holds the locks. A dead letter gets all its attempts again. The state
+ * comes last, because the other assignments read it.
  */
 export const redeliverNow = (...of: Parameters<typeof theseOf>): Cold => cold("redeliverNow")`
 UPDATE message_redelivery
@@ -121,9 +120,8 @@ SET first_attempt = CASE WHEN state = 1 THEN attempt ELSE first_attempt END, nex
 WHERE ${theseOf(...of)}`;
 
 /**
- * Removes the pause; a group of the same name begins in this round. Runs under the locks of the
- * group's progress, so settles and takeovers wait. If the process dies right after it, nothing is
- * deleted.
+ * Removes the pause; a group of the same name begins in this round. Under the locks of the group's
+ * progress, so settles and takeovers wait. If the process dies right after it, nothing is deleted.
  */
 export const forgetGroup = (key: GroupKey, round: number): Cold => cold("forgetGroup")`
 UPDATE message_group SET round = ${round}, paused_at = NULL, paused_by = NULL, pause_reason = NULL WHERE ${ofGroup(key)}`;

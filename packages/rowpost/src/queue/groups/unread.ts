@@ -12,7 +12,6 @@ export interface Unfinished {
   readonly toId: string;
 }
 
-/** Months with a table that may hold ids of this range. */
 export function monthsOf(months: readonly number[], { fromId, toId }: Unfinished): number[] {
   if (compareIds(fromId, toId) > 0) return [];
   return months.filter((month) => month >= queueMonth(fromId) && month <= queueMonth(toId));

@@ -1,6 +1,6 @@
 /**
- * Appends messages: in a transaction shared with concurrent calls and repeated when a month's table
- * was missing, or in one of the user's.
+ * Appends in a transaction shared with concurrent calls, repeated when a month's table was missing,
+ * or in one of the user's.
  */
 import type { QueueDatabase } from "../../databases/database.ts";
 import {
@@ -24,7 +24,6 @@ export interface AppenderOptions {
   readonly producer: ProducerPlace;
   readonly doorbell: QueueDatabase["doorbell"];
   readonly metrics: Metrics;
-  /** False for SQLite, which runs in this process. */
   readonly besideServer: boolean;
   /** Longest wait of an append without a transaction, in ms. */
   readonly timeoutMs: number;
@@ -33,18 +32,15 @@ export interface AppenderOptions {
 }
 
 export interface Appender {
-  /**
-   * Appends all or nothing in an open transaction; returns ids in the order of the items. After a
-   * throw it must be rolled back.
-   */
+  /** All or nothing, with ids in order. After a throw the transaction must be rolled back. */
   appendIn(
     tx: Executor,
     items: readonly Item[],
     how?: AppendOptions & { readonly round?: Round | undefined },
   ): Promise<string[]>;
-  /** Runs it again after creating what was missing. Wakes consumers. */
+  /** Runs it again after creating what was missing. */
   mending<T>(topics: ReadonlySet<string>, run: () => Promise<T>): Promise<T>;
-  /** Returns ids in the order of the messages. `own`: headers set by rowpost. */
+  /** `own`: headers set by rowpost. */
   append(
     messages: readonly QueueMessage[],
     tx: Executor | undefined,
@@ -52,12 +48,10 @@ export interface Appender {
   ): Promise<string[]>;
 }
 
-/** One more try each for a new month and for changed partitions. */
+/** One more each for a new month and changed partitions. */
 const TRIES = 4;
 
-/**
- * Most messages of several calls in one transaction, which then holds its counters for about 50 ms.
- */
+/** Holds its counters for about 50 ms. */
 const GATHERED_MESSAGES = 1_000;
 
 interface Call {
@@ -69,7 +63,7 @@ export function createAppender(options: AppenderOptions): Appender {
   const { besideServer, metrics, store, topics, producer, doorbell, timeoutMs, transaction } = options;
   let turn = 0;
   const underWay = new Set<string>();
-  /** One per set of topics, so that waiting for their counters delays no others. */
+  /** Per set of topics, so that waiting for their counters delays no others. */
   const gathers = new Map<string, Gather<Call>>();
 
   function gatherOf(names: Iterable<string>): Gather<Call> {
@@ -84,12 +78,12 @@ export function createAppender(options: AppenderOptions): Appender {
       partitionsOf: ({ items }) => {
         const settings = topics.known(topic);
         const keyed = items.filter(({ message }) => message.orderingKey !== null);
-        // With several topics each call waits for those before it.
+        // With several topics, calls wait for each other.
         if (settings === undefined) return keyed.length === 0 ? [] : [-1];
         return keyed.map(({ message }) => partitionOf(message, settings, 0));
       },
       sizeOf: ({ items }) => items.length,
-      // A COMMIT without an answer is one of these: another append could append twice.
+      // After a COMMIT without an answer, another append could append twice.
       leftNothing: (error) => !(error instanceof DatabaseUnavailableError),
     });
     gathers.set(topic, made);
@@ -98,7 +92,7 @@ export function createAppender(options: AppenderOptions): Appender {
 
   async function commit(calls: readonly Call[], round: Round): Promise<void> {
     const items = calls.flatMap((call) => call.items);
-    // Its callers were told that the outcome is unknown, so it must not begin, or rolls back.
+    // Its callers were told that the outcome is unknown, so it must not commit.
     const unlessOver = (): void => {
       if (round.isOver) throw new DatabaseUnavailableError("append: it was given up");
     };
@@ -118,9 +112,9 @@ export function createAppender(options: AppenderOptions): Appender {
   }
 
   /**
-   * Goes topic by topic in order of names, as everything that locks several counters. Nothing is
-   * awaited before the first statement, nor on a handle that answers at once, because the user
-   * continues meanwhile and may end the transaction (rule: ended-transaction).
+   * Topics in order of names, as everything that locks several counters. Awaits nothing before the
+   * first statement, nor on a synchronous handle, because the user continues and may end the
+   * transaction (rule: ended-transaction).
    */
   async function appendIn(...[tx, items, how = {}]: Parameters<Appender["appendIn"]>): Promise<string[]> {
     const { own, round } = how;
@@ -142,7 +136,7 @@ export function createAppender(options: AppenderOptions): Appender {
     return ids;
   }
 
-  /** Skips partitions that a slow round waits for, unless all are. */
+  /** Skips partitions held up by slow rounds, unless all are. */
   function nextTurn({ partitions }: TopicSettings, round: Round | undefined): number {
     for (let tried = 0; tried < partitions; tried += 1) {
       turn = (turn + 1) % 0x40000000;
@@ -151,7 +145,7 @@ export function createAppender(options: AppenderOptions): Appender {
     return turn;
   }
 
-  /** The topic does not exist, or is newer than the transaction's snapshot. */
+  /** Missing, or newer than the transaction's snapshot. */
   async function unseen(topic: string): Promise<never> {
     await topics.settings(topic);
     throw new NotAppended(topic, { problem: "stale partitions" });
@@ -165,8 +159,8 @@ export function createAppender(options: AppenderOptions): Appender {
   }
 
   /**
-   * The user's transaction may hold SQLite's one lock, or the lock that an ALTER needs. So it uses
-   * what is known, and tables are made in parallel for later appends.
+   * The user's transaction may hold SQLite's lock or block an ALTER. So tables are made in
+   * parallel, for later appends.
    */
   async function appendBeside(tx: Executor, names: ReadonlySet<string>, items: readonly Item[]): Promise<string[]> {
     const appending = appendIn(tx, items);
@@ -190,7 +184,7 @@ export function createAppender(options: AppenderOptions): Appender {
       metrics.increment("rowpost_appended_total", { topic }, those.length);
   }
 
-  /** One at a time per name. The next append that needs it retries after a failure. */
+  /** One at a time per name; the next append retries a failure. */
   function beside(name: string, work: () => Promise<void>): void {
     if (underWay.has(name)) return;
     underWay.add(name);
@@ -213,7 +207,7 @@ export function createAppender(options: AppenderOptions): Appender {
     }
   }
 
-  /** Outside the append's transaction, which DDL would commit. */
+  /** DDL would commit the append's transaction. */
   async function mend({ topic, problem }: NotAppended): Promise<void> {
     topics.forget(topic);
     if (problem.problem === "unknown topic") {
@@ -231,7 +225,7 @@ export function createAppender(options: AppenderOptions): Appender {
     },
     async append(messages, tx, own) {
       const loading = loadTelemetry();
-      // In the user's transaction nothing is awaited before its first statement.
+      // Nothing is awaited before the user's first statement.
       if (tx === undefined && loading !== undefined) await loading;
       const trace = activeTraceHeaders();
       const added = trace === undefined ? own : { ...trace, ...own };
@@ -256,7 +250,7 @@ export function createAppender(options: AppenderOptions): Appender {
   };
 }
 
-/** May reach the user's transaction too, which must then be rolled back. */
+/** Reaches the user's transaction too, which must be rolled back. */
 class NotAppended extends RowpostError {
   readonly topic: string;
   readonly problem: Exclude<AppendResult, { readonly ids: readonly string[] }>;

@@ -1,6 +1,6 @@
 /**
- * Combines calls that would wait for each other into one transaction with one commit: appends to
- * one partition are serialized anyway. No call waits for others to arrive.
+ * Combines waiting calls into one transaction: appends to one partition are serialized anyway. No
+ * call waits for others to arrive.
  */
 import { setImmediate } from "node:timers";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
@@ -8,21 +8,21 @@ import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/e
 
 export interface Gather<Call> {
   /**
-   * Resolves once the call is committed, or soon after (`besideServer`). Rejects when it is not,
-   * with nothing written.
+   * Resolves when the call is committed, or soon after (`besideServer`). Rejects with nothing
+   * written.
    */
   run(call: Call): Promise<void>;
 }
 
 /** One transaction, as its commit sees it. */
 export interface Round {
-  /** Partitions that slower rounds wait for or hold. */
+  /** Waited for or held by slower rounds. */
   readonly avoid: ReadonlySet<number>;
-  /** Receives the partitions of this round before their counters are locked. */
+  /** Receives this round's partitions before their counters are locked. */
   readonly holds: Set<number>;
-  /** Its callers were told that the outcome is unknown: it must not commit. */
+  /** Its callers were told that the outcome is unknown: no commit. */
   readonly isOver: boolean;
-  /** Called whenever the server has rows to write and this process is idle. */
+  /** The server has rows to write, and this process is idle. */
   readonly onSent: () => void;
 }
 
@@ -34,54 +34,51 @@ interface Waiting<Call> {
 }
 
 export interface GatherOptions<Call> {
-  /** Commits all calls in order in one transaction, or none. */
+  /** All calls in order in one transaction, or none. */
   readonly commit: (calls: readonly Call[], round: Round) => Promise<void>;
-  /** Whether a failed transaction surely left nothing; otherwise all its calls get the error. */
+  /** Otherwise all calls of a failed transaction get its error. */
   readonly leftNothing: (error: unknown) => boolean;
   /** Share of `most` that a call takes. */
   readonly sizeOf: (call: Call) => number;
-  /** Largest size of a transaction, unless a single call is larger. */
+  /** A single call may be larger. */
   readonly most: number;
-  /** Partitions that a call writes to in any round. */
   readonly partitionsOf: (call: Call) => readonly number[];
   /** Longest wait of a call before it is rejected, in ms. */
   readonly withinMs: number;
   /**
-   * True for a database server. Callers then learn of their commit once the next transaction has
-   * sent its rows, so their next work runs in parallel to the server's instead of before it.
-   * Appends of 100 by 4 producers: 1.2 times as many a second (PostgreSQL 15, MySQL 9; MariaDB
-   * 1.1).
+   * True for a database server. Callers learn of their commit once the next transaction has sent
+   * its rows, so their next work overlaps with the server's. Appends of 100 by 4 producers: 1.2
+   * times as many a second (PostgreSQL 15, MySQL 9; MariaDB 1.1).
    */
   readonly besideServer: boolean;
   /** For tests. */
   readonly clock?: Pick<Clock, "setTimer" | "monotonicMs"> | undefined;
 }
 
-/** Longest delay of that answer, whatever holds up the next transaction. */
+/** Longest delay of that answer. */
 const TOLD_WITHIN_MS = 2;
-/** A slower transaction is blocked by another and no longer holds up other partitions. */
+/** A slower transaction is blocked and no longer holds up other partitions. */
 const SLOW_MS = 1_000;
-/** Most slow rounds at once, since each has a connection of the application's pool. */
+/** Each has a connection of the application's pool. */
 const MOST_SLOW = 4;
 
-/** Repeats a failed transaction call by call, so that one bad call fails alone. */
+/** Repeats a failed transaction call by call, so that a bad call fails alone. */
 export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
   const { besideServer, clock = systemClock, commit, leftNothing, sizeOf, most, partitionsOf, withinMs } = options;
   const slowMs = Math.min(SLOW_MS, withinMs);
   let waiting: Waiting<Call>[] = [];
   let running = false;
   /**
-   * Slow rounds whose transactions have not ended. Each has a connection and may hold its
-   * partitions, even after its callers were answered.
+   * Their transactions may still hold connections and partitions, even after their callers were
+   * answered.
    */
   const slow = new Map<Round, Promise<void>>();
-  /** Ends a wait for slow rounds on a new call. */
   let arrived = nothing;
   let looksForLate = false;
 
   const heldBySlow = (): Set<number> => new Set([...slow.keys()].flatMap(({ holds }) => [...holds]));
 
-  /** In order: a call that waits for a slow round holds up those behind it. */
+  /** In order: a call that waits for a slow round holds up the next ones. */
   function take(): Waiting<Call>[] {
     const held = heldBySlow();
     const isFree = ({ call }: Waiting<Call>): boolean => {
@@ -171,8 +168,7 @@ export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
   }
 
   /**
-   * Answers at once when nothing follows; otherwise when the returned function is called or the
-   * time is up.
+   * At once when nothing follows; otherwise when the returned function is called or the time is up.
    */
   function telling(taken: readonly Waiting<Call>[]): () => void {
     const tell = (): void => {
@@ -185,12 +181,12 @@ export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
     const timer = clock.setTimer(tell, TOLD_WITHIN_MS);
     return () => {
       timer.cancel();
-      // Runs after what was just written to the socket.
+      // After what was just written to the socket.
       setImmediate(tell);
     };
   }
 
-  /** Returns true when all are committed and still to be answered; otherwise each has its error. */
+  /** Returns true when the calls are committed and unanswered. */
   async function commitAll(taken: readonly Waiting<Call>[], round: Round): Promise<boolean> {
     const alone = async ({ call, resolve, reject }: Waiting<Call>): Promise<void> => {
       if (!round.isOver) await commit([call], round).then(resolve, reject);

@@ -1,4 +1,3 @@
-/** The part of a queue that `queueBroker` uses: appends a relay's messages unchanged. */
 import { createHash } from "node:crypto";
 import { checkText } from "../../message/check-text.ts";
 import { BASE64_MARK, JSON_CONTENT_TYPE } from "../../message/content-type.ts";
@@ -55,7 +54,7 @@ export interface RelayedAppends {
   appendWithin<T>(messages: readonly RelayedMessage[], transact: (append: AppendIn) => Promise<T>): Promise<T>;
 }
 
-/** Longer than any automatic retry; the slow retry of the relay's defaults lasts 7 days. */
+/** Longer than any automatic retry (7 days by default). */
 const SOURCES_KEPT_MS = 30 * 86_400_000;
 const FORGET_EVERY_MS = 600_000;
 const FORGET_AT_ONCE = 1_000;
@@ -74,7 +73,7 @@ export function createRelayedAppends(options: RelayedOptions): RelayedAppends {
   const topicsOf = (messages: readonly RelayedMessage[]): ReadonlySet<string> =>
     new Set(messages.map(({ topic }) => checkTopic(topic)).sort());
 
-  /** Runs beside the appends; a failure only delays the deletion. */
+  /** A failure only delays the deletion. */
   async function forgetOld(): Promise<void> {
     if (monotonicMs() < forgetAtMs) return;
     forgetAtMs = monotonicMs() + FORGET_EVERY_MS;
@@ -107,7 +106,7 @@ export function createRelayedAppends(options: RelayedOptions): RelayedAppends {
 
 /**
  * The same for each attempt at one row. A resend is meant to be stored twice, so each of its
- * attempts has its own id: whether an earlier one was stored is unknown.
+ * attempts has its own id.
  */
 function sourceIdOf(message: RelayedMessage, producerGroup: string | undefined): string {
   const { id, type, key, resend, attempt } = message;
@@ -115,7 +114,7 @@ function sourceIdOf(message: RelayedMessage, producerGroup: string | undefined):
   return createHash("sha256").update(identity).digest("base64url").slice(0, 32);
 }
 
-/** Checked like a direct append, so that values the table cannot hold are reported here. */
+/** Reports values that the table cannot hold. */
 function itemOf(message: RelayedMessage, sourceId: string | null): Item {
   const { type, key, body, contentType, headers, orderingKey } = message;
   const name = `message ${type}:${key}`;

@@ -1,4 +1,4 @@
-/** Reads a partition from a position on, across the tables of its months. */
+/** Reads a partition across the tables of its months. */
 import { monthAfter, queueMonth } from "../../message/queue-id.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import type { ConsumptionStore, StoredQueueMessage } from "../store.ts";
@@ -16,9 +16,8 @@ export interface ReaderOptions {
 
 export interface Reader {
   /**
-   * Returns up to `limit` messages after the last ones; `lastId` is the counter as read before.
-   * With `bodyLimit` they end before a larger body, or consist of that message alone without its
-   * body.
+   * Up to `limit` messages after the last ones; `lastId` is the counter as read before. With
+   * `bodyLimit` they end before a larger body, or are that message alone without its body.
    */
   read(lastId: string, limit: number, bodyLimit?: number): Promise<StoredQueueMessage[]>;
   /** Goes back to this id. */
@@ -33,7 +32,6 @@ export function createReader({ store, months, partition, fromId }: ReaderOptions
   let month = 0;
   let known: readonly number[] = [];
 
-  /** The first table from this month on; refreshed when unknown. */
   async function tableFrom(least: number): Promise<number | undefined> {
     const found = known.find((each) => each >= least);
     if (found !== undefined && found === least) return found;
@@ -55,7 +53,7 @@ export function createReader({ store, months, partition, fromId }: ReaderOptions
         const rows = await store.read({ month: table, partition, fromId: nextId, toId: lastId, limit, bodyLimit });
         const taken = rows === undefined ? [] : untilLeftOut(rows);
         const last = taken.at(-1);
-        // The counter, which was read first, is in a later month, so this month is complete.
+        // The counter, read first, is in a later month: this one is complete.
         const isAll = rows === undefined || (rows.length < limit && taken.length === rows.length);
         const isOver = table < lastMonth && isAll;
         if (rows === undefined) known = [];

@@ -50,7 +50,7 @@ export function checkedTail(options: TailOptions): TailOptions {
   return options;
 }
 
-/** Yields messages until the signal or the limit; closes the store. */
+/** Closes the store at the end. */
 export async function* tail(
   options: TailOptions,
   { store, topics, database }: TailParts,
@@ -61,7 +61,7 @@ export async function* tail(
   const readers = new Map<number, Reader>();
   const start = firstId(from);
   const listening = await database.listen();
-  // Its own signal, because the wake-up keeps following it between waits.
+  // The wake-up keeps following the signal between waits.
   const link = linkSignals(options.signal);
   const { signal } = link;
   const unsubscribe = database.doorbell.subscribe(() => wakeUp.ring());
@@ -75,7 +75,6 @@ export async function* tail(
       let full = false;
       const page = [];
       for (const [partition, lastId] of lastIds) {
-        // A partition added later holds only newer messages.
         const fromId = start ?? (isFirst ? idAfter(lastId) : "0");
         const reader =
           readers.get(partition) ?? createReader({ store, partition, fromId, months: () => topics.months(topic) });

@@ -31,7 +31,7 @@ interface RecallParts {
 
 const KINDS: OptionKinds<RecallOptions> = { topic: "any", id: "any", author: "any", reason: "any" };
 
-/** Expired by any clock of a consuming process. */
+/** Expired by any clock. */
 const LONG_AGO = new Date(0).toISOString();
 
 /** Opens no connection before its first use. */
@@ -44,13 +44,13 @@ export function createRecalling(sql: QueueSql): Recalling {
           const [row] = (await run(lockHeaders(topic, of))).rows;
           if (row === undefined) return;
           const read = decodeHeaders(textOrNull(row, "headers"));
-          // No handler gets a message with unreadable headers, so they stay as they are.
+          // No handler gets a message with unreadable headers.
           if ("broken" in read) return;
           const recalled = { ...read.headers, [EXPIRES_HEADER]: LONG_AGO, [RECALLED_HEADER]: why };
           await run(writeHeaders(topic, of, inAscii(JSON.stringify(recalled))));
         });
       } catch (error) {
-        // The lookup that follows reports the dropped month.
+        // The next lookup reports the dropped month.
         if (!sql.isTableMissing(error)) throw error;
       }
     },

@@ -89,17 +89,17 @@ export async function replay(parts: ReplayParts, options: ReplayOptions): Promis
   } finally {
     await consumer.stop();
   }
-  // A running member would create it again, so it is left to that one.
+  // A running member would create it again.
   if (dead === 0) await parts.store.deleteGroup(range, SILENT_MS);
   return { group: range.group, complete: dead !== undefined, handled, dead: dead ?? 0 };
 }
 
-/** Like the consumer, the progress check survives an outage of the database. */
+/** The progress check survives an outage, like the consumer. */
 function whileItIsAway(error: unknown): undefined {
   if (!(error instanceof RowpostError && error.retriable)) throw error;
 }
 
-/** Dead letters of the range, once nothing else of it is left. */
+/** Undefined while anything else of the range is left. */
 async function deadAtTheEnd(
   store: Groups,
   { topic, group }: { readonly topic: string; readonly group: string },

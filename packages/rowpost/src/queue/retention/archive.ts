@@ -1,6 +1,6 @@
 /**
- * Archives a month as gzipped NDJSON, one file for messages and one for records. Each is written
- * under a temporary name, synced, read back and counted before it is renamed.
+ * Archives a month as gzipped NDJSON, one file for messages and one for records, each written under
+ * a temporary name, synced, read back and counted before it is renamed.
  */
 import { createReadStream, createWriteStream } from "node:fs";
 import { mkdir, open, rename, rm } from "node:fs/promises";
@@ -19,7 +19,7 @@ export interface ArchiveRequest {
   readonly folder: string;
   /** Makes the temporary names unique. */
   readonly owner: string;
-  /** Called after each chunk; a throw ends the archive. */
+  /** A throw ends the archive. */
   readonly onRows: (written: number) => Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export async function archiveMonth(
     const messages = await write("messages");
     const records = await write("records");
     await sync(folder);
-    // Counted after the files, so rows written meanwhile show up as a difference.
+    // After the files: rows written meanwhile show as a difference.
     const counts = await store.count(topic, month);
     if (counts.messages !== messages.lines || counts.records !== records.lines) {
       throw new ArchiveError(

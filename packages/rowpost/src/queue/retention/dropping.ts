@@ -1,8 +1,8 @@
 /**
- * Drops whole months. First the month is marked in a transaction that locks the progress of the
- * topic's groups; from then on no rewind goes to it and no search reads it. Then the tables are
- * dropped, which on MySQL is not transactional, then its redeliveries are deleted, and finally the
- * mark loses its owner. A caller that finds a mark with a silent owner continues.
+ * Drops whole months. A transaction that locks the progress of the topic's groups first marks the
+ * month: no rewind or search goes there any more. Then the tables are dropped (on MySQL not
+ * transactional), its redeliveries deleted, and the mark's owner removed. A caller that finds a
+ * mark with a silent owner continues.
  */
 
 import type { QueueSql } from "../../databases/database.ts";
@@ -17,22 +17,20 @@ import type { ArchiveRow, DropBegin, DropRefusal, DropRequest, MonthCounts, Need
 import * as own from "./statements.ts";
 
 const ARCHIVED_AT_ONCE = 1_000;
-/** Longest wait of a DROP for readers of the table; new readers queue behind it. */
+/** New readers queue behind a waiting DROP. */
 const DROP_WAIT_MS = 2_000;
 
 export interface Retention {
-  /** Marks the month as dropped if no group needs it. */
   begin(request: DropRequest): Promise<DropBegin>;
-  /** Renews the mark. Returns false when another call has taken over. */
+  /** Returns false when another call has taken over. */
   touch(request: DropRequest, counts?: MonthCounts, archive?: string): Promise<boolean>;
   count(topic: string, month: number): Promise<MonthCounts>;
-  /** All rows in order, a page at a time. */
   rows(topic: string, month: number, of: "messages" | "records"): AsyncIterable<readonly ArchiveRow[]>;
-  /** Undefined: the tables are gone. After a throw they may or may not be. */
+  /** Undefined: the tables are gone. After a throw this is unknown. */
   drop(topic: string, month: number): Promise<DropRefusal | undefined>;
-  /** Deletes the groups' redeliveries of the month and returns their number. */
+  /** Returns the number of deleted redeliveries. */
   finish(request: DropRequest): Promise<{ readonly redeliveries: number }>;
-  /** Removes the mark: the month is as before. */
+  /** The month is as before. */
   takeBack(request: DropRequest): Promise<void>;
   /** Lets the next call continue at once. */
   release(request: DropRequest): Promise<void>;
@@ -71,13 +69,13 @@ export function createRetention(sql: QueueSql): Retention {
       }
     },
 
-    // Messages first: while their table exists, nothing has been dropped.
+    // While the messages' table exists, nothing has been dropped.
     async drop(topic, month) {
       for (const table of [infoTable(topic, month), recordTable(topic, month)]) {
         try {
           await room.once(dropTable(table));
         } catch (cause) {
-          // Without an answer it may be gone, so the mark stays and the next call checks.
+          // It may be gone: the mark stays, and the next call checks.
           if (cause instanceof DatabaseUnavailableError) throw cause;
           const isWhole = table === infoTable(topic, month);
           return { refused: cause instanceof DatabaseConflictError ? "in use" : "refused", isWhole, cause };
@@ -102,7 +100,7 @@ export function createRetention(sql: QueueSql): Retention {
 
 async function begin(room: Room, run: Run, request: DropRequest): Promise<DropBegin> {
   const { topic, month, force } = request;
-  // Locks the progress before the marks, in the order of a rewind.
+  // Progress before marks, as in a rewind.
   const progress = await run(own.lockGroups(topic));
   const [mark] = (await run(own.lockMark(request))).rows;
   const owner = mark === undefined ? null : textOrNull(mark, "owner");
@@ -116,13 +114,13 @@ async function begin(room: Room, run: Run, request: DropRequest): Promise<DropBe
     const groups = await needing(run, request, progress.rows);
     if (groups.length > 0) return { refused: "needed", groups };
   }
-  // Set again if the mark is removed; until then counts walk the messages.
+  // Set again if the mark is removed.
   await run(own.deleteBetween("message_milestone", topic, ...idsOf(month)));
   await run(mark === undefined ? own.insertMark(request) : own.takeMark(request));
   return { begun: true, isThere };
 }
 
-/** Groups that have not read all of it, or have redeliveries in it. */
+/** They have unread messages or redeliveries in it. */
 async function needing(run: Run, { topic, month }: DropRequest, progress: readonly Row[]): Promise<NeedingGroup[]> {
   const groups = new Map<
     string,

@@ -1,7 +1,6 @@
 /**
- * Upkeep by running consumers. Once an hour one of them makes next month's tables, drops months
- * past the retention and verifies a stretch of what was consumed. Every ten minutes each of them
- * sets milestones, which make counting fast.
+ * Upkeep by consumers. Once an hour one of them makes next month's tables, drops months past the
+ * retention and verifies a stretch. Every ten minutes each of them sets milestones for fast counts.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -22,19 +21,18 @@ export interface HousekeepingOptions {
 }
 
 const EVERY_MS = 3_600_000;
-/** How often each of them checks whether an hour has passed. */
 const ASK_MS = 600_000;
-/** Time of the detector in an hourly turn: below 0.3 % of one connection. */
+/** Below 0.3 % of one connection. */
 const VERIFY_MS = 10_000;
-/** Time of milestones in a turn: 6 million messages on MariaDB, 30 million on PostgreSQL. */
+/** 6 million messages on MariaDB, 30 million on PostgreSQL. */
 const MILESTONES_MS = 10_000;
-/** Entries in one line of the log; its count covers all. */
+/** The count beside it covers all. */
 const MOST_NAMED = 20;
 
-/** Runs until the signal is aborted. Not awaited, so it never rejects. */
+/** Not awaited, so it never rejects. */
 export async function keepHouse(options: HousekeepingOptions, signal: AbortSignal): Promise<void> {
   const { topic, store, rewinding, clock, logger } = options;
-  /** Where this process's last turn stopped; starts over after the end. */
+  /** Where the last turn stopped. */
   let after: VerifyOptions["after"];
   let fromMonth: number | undefined;
   while (!signal.aborted) {

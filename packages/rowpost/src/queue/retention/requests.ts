@@ -21,8 +21,8 @@ export interface DropRequest {
 }
 
 /**
- * `begun`: marked, so no rewind goes to it. Without `isThere` a killed call has already dropped its
- * messages. `gone`: dropped already.
+ * `begun`: marked. Without `isThere` a killed call has already dropped its messages. `gone`:
+ * dropped already.
  */
 export type DropBegin =
   | { readonly begun: true; readonly isThere: boolean }
@@ -32,7 +32,7 @@ export type DropBegin =
 
 /** The database refused to drop a table. */
 export interface DropRefusal {
-  /** `in use`: a reader did not end in time. */
+  /** `in use`: by a reader. */
   readonly refused: "in use" | "refused";
   /** Nothing was dropped. */
   readonly isWhole: boolean;

@@ -1,4 +1,3 @@
-/** Drops past months: one by hand, or all past the retention of their topics. */
 import { randomBytes } from "node:crypto";
 import { MonthNotDroppedError } from "../../message/queue-errors.ts";
 import { monthOf } from "../../message/queue-id.ts";
@@ -78,10 +77,10 @@ export async function dropMonth(store: Retention, options: DropMonthOptions): Pr
   return { topic, month, ...kept, redeliveries };
 }
 
-/** A killed call has already counted and archived it; the log has the result. */
+/** Counted and archived by a killed call; the log has it. */
 const NOTHING = { messages: 0, records: 0, archive: [] as readonly string[] };
 
-/** Counts, and archives when asked. After a failure the month is as before. */
+/** After a failure the month is as before. */
 async function lookAndKeep(
   store: Retention,
   request: DropRequest,
@@ -185,11 +184,10 @@ function checked(options: DropMonthOptions): DropRequest {
 export interface RetentionParts {
   readonly store: Retention;
   readonly topics: Pick<TopicStore, "currentMonth" | "list" | "months">;
-  /** Clock of this process; the earlier of both clocks counts. */
+  /** The earlier of both clocks counts. */
   readonly nowMs: () => number;
 }
 
-/** Drops every month past its topic's retention, of one topic or all. */
 export async function applyRetention(
   { store, topics, nowMs }: RetentionParts,
   options: { readonly topic?: string | undefined; readonly archiveTo?: string | undefined } = {},
@@ -197,7 +195,7 @@ export async function applyRetention(
   checkOptions("applyRetention", options, { topic: "any", archiveTo: "string" });
   if (options.topic !== undefined) checkTopic(options.topic);
   const outcomes: RetentionOutcome[] = [];
-  // A database clock a year ahead must not delete a year of messages.
+  // A database clock a year ahead must not cost a year of messages.
   const current = Math.min(await topics.currentMonth(), monthOf(nowMs()));
   const all = await topics.list(options.topic);
   if (options.topic !== undefined && all.length === 0) throw new UnknownTopicError(options.topic);

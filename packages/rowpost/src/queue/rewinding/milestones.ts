@@ -1,9 +1,8 @@
 /**
- * Counts messages without walking all of them: every 5,000th message of a partition in a month is a
- * milestone. Ids are in commit order, so a reader that sees a message sees all earlier ones of its
- * partition, and messages are deleted by whole months only. Hence the n-th milestone of a month is
- * always its message n x 5,000, no matter who sets it or how often. Consumers set them
- * (queue/retention/housekeeping.ts); messages after the last one are walked.
+ * Every 5,000th message of a partition in a month is a milestone, which makes counting fast. Ids
+ * are in commit order and months are deleted whole, so the n-th milestone is always message n x
+ * 5,000, no matter who sets it. Consumers set them (queue/retention/housekeeping.ts); messages
+ * after the last one are walked.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Room, Run } from "../../databases/sql/queue/room.ts";
@@ -21,7 +20,7 @@ import {
   type Stretch,
 } from "./statements.ts";
 
-/** Finding and setting the next one takes 1.6 ms on PostgreSQL 15, 8 ms on MariaDB 10.11. */
+/** One takes 1.6 ms on PostgreSQL 15, 8 ms on MariaDB 10.11. */
 const EVERY = 5_000;
 const ALL = 2 ** 31 - 1;
 
@@ -54,7 +53,6 @@ export async function setTopicMilestones(
   return recent;
 }
 
-/** Number of messages of the stretch before this id. */
 export async function messagesBefore(run: Run, stretch: Stretch, id: string): Promise<number> {
   return await countOn(run, stretch, {
     passed: await passedMilestones(run, stretch, { beforeId: id }),
@@ -62,7 +60,7 @@ export async function messagesBefore(run: Run, stretch: Stretch, id: string): Pr
   });
 }
 
-/** The message this many places before the id, or the number of messages when there are fewer. */
+/** Or the number of messages, when there are fewer. */
 export async function messageBack(
   run: Run,
   stretch: Stretch,
@@ -82,7 +80,6 @@ export async function messageBack(
   return { id: text(row, "id") };
 }
 
-/** Adds the messages from the last milestone up to this id. */
 async function countOn(
   run: Run,
   { topic, month, partition }: Stretch,
@@ -93,16 +90,13 @@ async function countOn(
   return passed.milestones * EVERY + integer(row, "n");
 }
 
-/**
- * Sets missing milestones until it `isOver` or another process does it. Returns false when some may
- * be missing.
- */
+/** Until it `isOver` or another process does it. Returns false when some may be missing. */
 async function setMilestones(run: Run, stretch: Stretch, isOver: () => boolean): Promise<boolean> {
   let { id } = await passedMilestones(run, stretch, {});
   while (!isOver()) {
-    // SQLite answers within the call: without a pause no timer or heartbeat would run.
+    // SQLite answers within the call and would block all timers.
     await setImmediate();
-    // A separate SELECT: inside the INSERT, MySQL would lock the rows read and block appends.
+    // Inside the INSERT, MySQL would lock the rows read and block appends.
     const [row] = (await run(placesBehind({ ...stretch, id, places: EVERY }))).rows;
     if (row === undefined) return true;
     id = text(row, "id");
@@ -112,7 +106,7 @@ async function setMilestones(run: Run, stretch: Stretch, isOver: () => boolean):
   return false;
 }
 
-/** Their number, and the id of the last one or `0`. */
+/** The id is that of the last one, or `0`. */
 interface Passed {
   readonly milestones: number;
   readonly id: string;

@@ -1,7 +1,7 @@
 /**
- * Moves the progress of a group on any SQL database. One transaction covers all partitions and
- * locks their progress first, so a settle, a takeover, another rewind or the dropping of a month
- * comes before it and is seen, or after it and finds the new epoch. No message row is touched.
+ * Moves a group in one transaction that locks the progress of its partitions first: a settle, a
+ * takeover, another rewind or the dropping of a month is seen, or finds the new epoch. No message
+ * row is touched.
  */
 
 import type { QueueSql } from "../../databases/database.ts";
@@ -32,9 +32,8 @@ export interface Rewinding {
   /** In one transaction, all or nothing. */
   rewind(request: RewindRequest): Promise<RewindDone | RewindRefusal>;
   /**
-   * Sets milestones from a month on, until it `isOver` or another process does it. Returns the
-   * month to continue with. Undefined: from the previous month. Counts work without milestones by
-   * walking.
+   * Until it `isOver` or another process does it; returns the month to continue with. Default: the
+   * previous month. Counts work without milestones by walking.
    */
   setMilestones(request: MilestonesRequest): Promise<number>;
   /** Newest first. */
@@ -64,7 +63,7 @@ interface Moves {
   readonly lastRewind: number;
 }
 
-/** Covers a whole rewind: a topic has fewer partitions. */
+/** More than a topic has partitions. */
 const A_REWIND = 64;
 
 /** Opens no connection before its first use. */
@@ -93,7 +92,7 @@ export function createRewinding(sql: QueueSql): Rewinding {
   });
 }
 
-/** `progress` reads the progress, with or without locks. */
+/** `progress` reads with or without locks. */
 async function planned(room: Room, run: Run, request: RewindRequest, progress: Cold): Promise<Moves | RewindRefusal> {
   const { group, target, expected } = request;
   const situation = await situationOf(room, run, request, progress);
@@ -111,7 +110,7 @@ async function planned(room: Room, run: Run, request: RewindRequest, progress: C
   for (const { partition, nextId, round } of situation.partitions) {
     const goal = goals.get(partition);
     if (goal === undefined) continue;
-    // Includes the group's current month, whose read messages cannot come again.
+    // Includes the current month, whose read messages cannot come again.
     const missing = situation.dropped.filter(
       (month) => compareIds(goal, nextId) < 0 && month >= queueMonth(goal) && compareIds(firstIdOf(month), nextId) < 0,
     );
@@ -130,7 +129,7 @@ async function planned(room: Room, run: Run, request: RewindRequest, progress: C
 
 async function situationOf(room: Room, run: Run, request: RewindRequest, progress: Cold): Promise<Situation> {
   const { topic, partitions } = request;
-  // First: under locks, everything read after it is current.
+  // First: under locks, later reads are current.
   const { rows } = await run(progress);
   const places = rows
     .map((row) => ({
@@ -152,7 +151,6 @@ async function situationOf(room: Room, run: Run, request: RewindRequest, progres
   };
 }
 
-/** The next id of each partition that moves. */
 async function goalsOf(
   run: Run,
   request: RewindRequest,
@@ -172,7 +170,7 @@ async function goalsOf(
     case "time":
       return each((partition) => (compareIds(target.id, endOf(partition)) > 0 ? endOf(partition) : target.id));
     case "id": {
-      // A goal past the last message would skip future messages.
+      // A later goal would skip future messages.
       const last = [...ends.values()].sort(compareIds).at(-1) ?? "0";
       if (compareIds(target.id, last) > 0) return { refused: "ahead", lastId: String(BigInt(last) - 1n) };
       return each((partition) => (compareIds(target.id, endOf(partition)) > 0 ? endOf(partition) : target.id));
@@ -197,7 +195,7 @@ async function goalsOf(
       const goals = partitions.flatMap(({ partition, nextId }): [number, string][] => {
         const entry = before.get(partition);
         if (entry === undefined) return [];
-        // Messages already replayed are neither skipped nor replayed again.
+        // Already replayed messages are neither skipped nor repeated.
         const wasBack = compareIds(entry.to, entry.from) < 0;
         return [[partition, wasBack && compareIds(nextId, entry.from) > 0 ? nextId : entry.from]];
       });
@@ -206,7 +204,7 @@ async function goalsOf(
   }
 }
 
-/** The message this many places before, across months, or the first one. */
+/** Across months; the first message when there are fewer. */
 async function back(
   run: Run,
   at: { topic: string; partition: number; nextId: string; months: readonly number[]; places: number },

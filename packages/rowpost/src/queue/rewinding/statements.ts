@@ -1,4 +1,3 @@
-/** Statements that move the progress of a group and set milestones. */
 import {
   by,
   type Cold,
@@ -32,13 +31,13 @@ export interface Range {
   readonly toId: string;
 }
 
-/** Settles and takeovers of the group wait, or came before and are seen here. */
+/** Settles and takeovers wait, or came before and are seen. */
 export const lockProgress = (key: GroupKey): Cold => cold("lockProgress")`
 SELECT partition_no AS partitionno, ${textOf("next_message_id")} AS nextid, round
 FROM message_consumption WHERE ${ofGroup(key)} ORDER BY partition_no${forUpdate}`;
 
 /**
- * The transaction holds the lock of the row. With the new epoch and no owner, later writes of the
+ * In the transaction that holds the lock. With the new epoch and no owner, later writes of the
  * former member match nothing. If the process dies right after it, nothing has moved.
  */
 export const movePartition = (
@@ -52,7 +51,7 @@ WHERE ${ofGroup(key)} AND partition_no = ${move.partition} AND next_message_id =
 
 type NewEntry = Omit<RewindEntry, "at">;
 
-/** In the same transaction; numbered under the locks of the progress. */
+/** In the same transaction, numbered under the progress locks. */
 export const insertRewind = ({ topic, group }: GroupKey, entry: NewEntry): Cold => cold("insertRewind")`
 INSERT INTO message_rewind (topic_id, consumer_group_id, rewind_no, partition_no, round, from_message_id, to_message_id, undo_of, author, reason, gmt_create)
 VALUES (${topic}, ${group}, ${entry.rewind}, ${entry.partition}, ${entry.round}, ${id(entry.from)}, ${id(entry.to)}, ${entry.undoOf}, ${entry.author}, ${entry.reason}, ${now})`;
@@ -63,13 +62,13 @@ SELECT rewind_no, partition_no, round, ${textOf("from_message_id")} AS from_id, 
 FROM message_rewind WHERE ${ofGroup(key)} ORDER BY rewind_no DESC, partition_no DESC LIMIT ${limit}`;
 
 /**
- * Deletes rows set aside whose messages were replayed. Nobody else writes them while the progress
- * is locked; the same holds for the next two.
+ * Deletes rows set aside and replayed since. Nobody else writes them while the progress is locked;
+ * the same holds for the next two.
  */
 export const forgetReplayed = (key: GroupKey, partition: number, belowId: string): Cold => cold("forgetReplayed")`
 DELETE FROM message_redelivery WHERE ${ofGroup(key)} AND partition_no = ${partition} AND message_id < ${id(belowId)} AND state >= 2`;
 
-/** Restores rows set aside that will not be replayed. */
+/** Those that will not be replayed. */
 export const restore = (key: GroupKey, partition: number, belowId: string): Cold => cold("restore")`
 UPDATE message_redelivery SET state = state - 2, gmt_modified = ${now}
 WHERE ${ofGroup(key)} AND partition_no = ${partition} AND message_id < ${id(belowId)} AND state >= 2`;
@@ -104,8 +103,8 @@ WHERE m.partition_no = ${at.partition} AND m.message_id > ${id(at.id)}
 ORDER BY m.message_id LIMIT 1 OFFSET ${at.places - 1}`;
 
 /**
- * The number and the last of the first `limit` milestones from the month's first message to before
- * this id. Those of a deleted topic of the same name lie before it.
+ * Number and last of the first `limit` milestones before this id. Those of a deleted topic of the
+ * same name lie before the month's first message.
  */
 export const passedMilestones = (
   { topic, month, partition }: Stretch,
@@ -117,6 +116,6 @@ SELECT count(*) AS n, ${textOf("max(m.message_id)")} AS id FROM (
     (SELECT min(i.message_id) FROM ${quoted(infoTable(topic, month))} AS i${by("PRIMARY")} WHERE i.partition_no = ${partition})
   ORDER BY message_id LIMIT ${limit}) AS m`;
 
-/** Locks the new row. A second insert of it waits and changes nothing. */
+/** Locks the new row. A second insert waits and changes nothing. */
 export const insertMilestone = (topic: string, partition: number, at: string): Cold => cold("insertMilestone")`
 ${insertNew} message_milestone (topic_id, partition_no, message_id) VALUES (${topic}, ${partition}, ${id(at)})${orNothing("topic_id, partition_no, message_id")}`;

@@ -1,7 +1,4 @@
-/**
- * Searches month by month, newest first, in bounded steps until the page is full, the range ends,
- * or the time is up.
- */
+/** Searches month by month, newest first, in bounded steps. */
 
 import type { QueueSql } from "../../databases/database.ts";
 import type { Cold } from "../../databases/sql/cold.ts";
@@ -30,7 +27,7 @@ import type {
 } from "./requests.ts";
 import { readMessage, readPlaces, readRecords, readTopic, searchKey, walk } from "./statements.ts";
 
-/** First step along the primary key; small, since most pages fill soon. */
+/** Small, since most pages fill soon. */
 const FIRST_STEP = 200;
 const LONGEST_STEP = 4_000;
 /** Messages of one key examined per step. */
@@ -55,7 +52,7 @@ export function createSearching(sql: QueueSql): Searching {
   });
 }
 
-/** A month counts as dropped from the moment its mark was set. */
+/** Dropped from the moment its mark was set. */
 function droppedMonth(row: Row): DroppedMonth {
   return {
     month: integer(row, "month"),
@@ -143,7 +140,7 @@ async function search(room: Room, request: SearchRequest): Promise<SearchResult 
 interface Step {
   /** Newest first. */
   readonly messages: readonly FoundMessage[];
-  /** Last id of the month still to search; undefined: none. */
+  /** Last id still to search; undefined: none. */
   readonly toId: string | undefined;
 }
 
@@ -167,7 +164,7 @@ function stepper({ isTableMissing, read }: Room, { topic, fromId, key }: SearchR
     }
     found.sort((left, right) => compareIds(right.id, left.id));
     const counts = new Map<number, number>();
-    // Past the oldest row of an incomplete partition, the next one may belong to another partition.
+    // The next row may belong to another partition.
     let end = 0;
     let more = false;
     for (; end < found.length && !more; end += 1) {
@@ -228,8 +225,8 @@ async function detail(
 }
 
 /**
- * The record of a batch covers the messages between its ends that succeeded, except those with a
- * record of their own in that round and those still to come again.
+ * A batch's record covers the messages that succeeded, except those with their own record in that
+ * round and those still to come again.
  */
 function entriesAbout(
   id: string,

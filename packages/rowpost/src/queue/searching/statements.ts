@@ -46,7 +46,7 @@ SELECT ${COLUMNS} FROM ${quoted(infoTable(topic, month))} AS m${by("i_message_ke
 WHERE m.message_key = ${key} AND m.message_id BETWEEN ${id(fromId)} AND ${id(toId)}
 ORDER BY m.message_id DESC LIMIT ${limit}`;
 
-/** The newest `limit` of each partition, unordered across partitions. */
+/** The newest `limit` of each partition. */
 export function walk({ topic, month, partitions, fromId, toId, limit }: Range & { partitions: number }): Cold {
   const newestOf = (partition: number): Sql => part`
 SELECT ${COLUMNS} FROM ${quoted(infoTable(topic, month))} AS m${by("PRIMARY")}
@@ -60,7 +60,7 @@ export const readMessage = ({ topic, month, id: of }: Spot): Cold => cold("readM
 SELECT ${COLUMNS}, m.message_data AS message_data FROM ${quoted(infoTable(topic, month))} AS m${by("PRIMARY")}
 WHERE m.partition_no = ${partitionOfId(of)} AND m.message_id = ${id(of)}`;
 
-/** Records of a message, and of batches from `fromId` on that contain it. */
+/** Includes batches from `fromId` on that contain the message. */
 export const readRecords = ({ topic, month, id: of, fromId }: Spot & { fromId: string }): Cold => cold("readRecords")`
 SELECT ${textOf("r.message_id")} AS id, r.consumer_group_id AS group_id, r.round AS round, r.attempt AS attempt,
   ${textOf("r.last_message_id")} AS last_id, r.messages AS messages, r.ip AS ip, r.port AS port, r.instance AS instance,
@@ -70,7 +70,6 @@ WHERE r.message_id BETWEEN ${id(fromId)} AND ${id(of)} AND (r.message_id = ${id(
   AND r.message_id % 64 = ${partitionOfId(of)}
 ORDER BY r.message_id, r.consumer_group_id, r.round, r.attempt`;
 
-/** Every group's position in the partition of this message. */
 export const readPlaces = (topic: string, of: string): Cold => cold("readPlaces")`
 SELECT p.consumer_group_id AS group_id, ${textOf("p.next_message_id")} AS next_id, p.round AS round,
   a.state AS state, a.attempt AS attempt, ${iso("a.next_attempt_at")} AS next_attempt_at, a.fail_reason AS fail_reason

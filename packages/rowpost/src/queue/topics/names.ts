@@ -1,9 +1,7 @@
 /** Checks names that become part of a table's name or of a key. */
 import { InvalidNameError } from "../../runtime/errors.ts";
 
-/**
- * With `_message_info_consumption_202611` it reaches the 63 characters of a PostgreSQL table name.
- */
+/** With `_message_info_consumption_202611` it has the 63 characters of a PostgreSQL table name. */
 const LONGEST_TOPIC = 31;
 const LONGEST_GROUP = 64;
 
@@ -29,7 +27,6 @@ export function checkGroup(group: unknown): string {
   );
 }
 
-/** The group of one instance of a broadcast. */
 export function instanceGroup(group: unknown, instance: unknown): string {
   const both = `${checkGroup(group)}@${typeof instance === "string" ? instance : ""}`;
   const isOne = typeof instance === "string" && PART_OF_A_GROUP.test(instance) && both.length <= LONGEST_GROUP;

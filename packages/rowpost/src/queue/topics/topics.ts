@@ -30,13 +30,13 @@ export interface Topics {
   known(topic: string): TopicSettings | undefined;
   /** Drops the cached settings. */
   forget(topic: string): void;
-  /** Makes the tables of this month and the next. */
+  /** This month's and the next one's. */
   prepare(topic: string, month: number): Promise<void>;
-  /** The same for the month of the database's clock, asked once an hour. */
+  /** For the database's current month, asked once an hour. */
   prepareNow(topic: string): Promise<void>;
 }
 
-/** Not urgent, since tables are made a month ahead. */
+/** Tables are made a month ahead. */
 const LOOK_AT_MONTH_MS = 3_600_000;
 
 /** Other processes change topics too. */
@@ -70,7 +70,7 @@ export function createTopics(store: TopicStore, monotonicMs: () => number): Topi
   async function prepare(topic: string, month: number): Promise<void> {
     const name = `${topic} ${month}`;
     if (prepared.has(name)) return;
-    // Skips existing tables, since DDL waits for their users.
+    // DDL waits for users of existing tables.
     const there = new Set(await store.months(topic));
     const missing = [month, monthAfter(month)].filter((each) => !there.has(each));
     await store.makeMonths(topic, missing);

@@ -2,7 +2,7 @@
 import { by, type Cold, cold, id, lookUp, part, quoted, textOf } from "../../databases/sql/cold.ts";
 import { infoTable, recordTable } from "../../databases/sql/queue/names.ts";
 
-/** Messages of a group's partition in one month, both ends included. */
+/** Both ends included. */
 export interface VerifyChunk {
   readonly topic: string;
   readonly group: string;
@@ -18,8 +18,8 @@ SELECT consumer_group_id AS group_id, partition_no AS partitionno, ${textOf("beg
 FROM message_consumption WHERE topic_id = ${topic}`;
 
 /**
- * One row per record of a message, or one without a record. A redelivery by hand has a negative
- * attempt and is no outcome.
+ * One row per record, or one without. A redelivery by hand has a negative attempt and is no
+ * outcome.
  */
 export const readChunk = ({ topic, group, month, partition, fromId, toId, limit }: VerifyChunk): Cold => cold(
   "readChunk",

@@ -1,6 +1,6 @@
 /**
- * The detector: every message below a group's progress has a record in its round, comes again, or
- * was passed over by a rewind. Any other message was lost.
+ * The detector: a message below a group's progress without a record in its round, a redelivery or a
+ * rewind past it was lost.
  */
 import { setImmediate } from "node:timers/promises";
 import { checkQueueId, UnknownGroupError } from "../../message/queue-errors.ts";
@@ -96,7 +96,7 @@ export async function verifyQueue(parts: VerifyParts, given: VerifyOptions): Pro
       afterId: isHere ? after.id : undefined,
     });
     messages += seen.messages;
-    // A continued call may find nothing left here, so it also takes the next place.
+    // It may find nothing left here, so it takes the next place too.
     const nextId = seen.stoppedAt ?? (isHere || index === places.length - 1 || !isOver() ? undefined : seen.endId);
     if (nextId === undefined) continue;
     return { problems, messages, complete: false, next: { group, partition, id: nextId } };
@@ -110,7 +110,6 @@ interface PlaceRequest {
   readonly partition: number;
   /** Of this place, newest first. */
   readonly log: readonly RewindEntry[];
-  /** The last message examined by an earlier call. */
   readonly afterId: string | undefined;
   readonly problems: UnaccountedMessages[];
   readonly isOver: () => boolean;
@@ -118,7 +117,7 @@ interface PlaceRequest {
 
 interface PlaceSeen {
   readonly messages: number;
-  /** Time ran out after this message; more may follow. */
+  /** More may follow. */
   readonly stoppedAt?: string;
   /** Last id to examine. */
   readonly endId: string;
@@ -126,7 +125,7 @@ interface PlaceSeen {
 
 async function verifyPlace(store: Verifying, request: PlaceRequest): Promise<PlaceSeen> {
   const { topic, group, partition, log, afterId, problems, isOver } = request;
-  // Read after the log: a rewind in between shows in its round and is examined next time.
+  // After the log: a rewind in between shows in its round.
   const now = (await store.groups(topic)).find((each) => each.group === group && each.partition === partition);
   if (now === undefined || now.round !== (log[0]?.round ?? 0)) return { messages: 0, endId: afterId ?? "0" };
   const walk = walkOf(now, log, problems);
@@ -136,7 +135,7 @@ async function verifyPlace(store: Verifying, request: PlaceRequest): Promise<Pla
   const toId = String(BigInt(now.nextId) - 1n);
   const before = problems.length;
   let messages = 0;
-  /** Rows set aside by a rewind meanwhile are not lost; they are examined next time. */
+  /** Rows set aside by a rewind meanwhile are examined next time. */
   const unlessRewound = async (): Promise<void> => {
     walk.end();
     if (problems.length === before) return;
@@ -147,7 +146,7 @@ async function verifyPlace(store: Verifying, request: PlaceRequest): Promise<Pla
     if (month < queueMonth(fromId) || month > queueMonth(toId)) continue;
     let at = (await store.before({ topic, month, partition, fromId, places: MOST_IN_A_RECORD })) ?? "0";
     for (;;) {
-      // SQLite answers within the call: without a pause no timer or heartbeat would run.
+      // SQLite answers within the call and would block all timers.
       await setImmediate();
       const chunk = await store.chunk({ topic, group, month, partition, fromId: at, toId, limit: CHUNK });
       for (const message of chunk) {
@@ -211,7 +210,7 @@ interface Batch {
   readonly lastId: string;
   readonly round: number;
   readonly messages: number;
-  /** Messages between its ends without a record of their own. */
+  /** Without a record of their own. */
   plain: number;
   /** One of them belongs to a later round. */
   partly: boolean;
@@ -225,7 +224,7 @@ function walkOf(
   let batches: Batch[] = [];
   let missing: { fromId: string; toId: string; messages: number } | undefined;
 
-  /** The newest round that must have a record of it; undefined: none. */
+  /** The newest round that must have a record of it. */
   function roundOf(id: string): number | undefined {
     for (const { from, to, round } of log) {
       if (compareIds(id, to) >= 0) return round;
@@ -239,7 +238,7 @@ function walkOf(
     missing = undefined;
   }
 
-  /** A problem when a batch covers fewer messages than exist. */
+  /** The batch covers fewer messages than exist. */
   function close({ firstId, lastId, plain, messages, partly }: Batch): void {
     if (partly || plain <= messages) return;
     problems.push({ group, partition, fromId: firstId, toId: lastId, messages: plain - messages });

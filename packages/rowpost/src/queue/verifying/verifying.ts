@@ -14,7 +14,7 @@ export interface VerifiedGroup {
   readonly round: number;
 }
 
-/** A record of a message, or of a batch that begins with it. */
+/** Of a message, or of a batch that begins with it. */
 export interface VerifiedRecord {
   readonly round: number;
   readonly batch: { readonly lastId: string; readonly messages: number } | undefined;
@@ -31,7 +31,7 @@ export interface Verifying {
   groups(topic: string): Promise<VerifiedGroup[]>;
   /** Months with tables that are not being dropped, in order. */
   months(topic: string): Promise<number[]>;
-  /** The message this many places before; undefined: the month has fewer. */
+  /** Undefined: the month has fewer. */
   before(
     request: Omit<VerifyChunk, "group" | "limit" | "toId"> & { readonly places: number },
   ): Promise<string | undefined>;
