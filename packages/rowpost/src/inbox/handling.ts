@@ -96,7 +96,7 @@ async function handleAlone<Result>(
       if (isRecorded) throw error;
       if (error instanceof TransactionRequiredError && pool !== undefined) throw noPlace(pool.refusal);
       const meaning = store.meaning(error, `${row.type}:${row.key} for the consumer ${row.consumer}`);
-      // After a wait that took too long, a retry would hold another connection as long.
+      // A retry would wait on another connection as long.
       const mayPass = meaning instanceof DatabaseConflictError && !store.isWaitOver(meaning.cause);
       if (!mayPass || attempt >= TRIES) throw meaning;
     }
@@ -117,8 +117,8 @@ const open = new WeakMap<object, number>();
 const around = new AsyncLocalStorage<readonly object[]>();
 
 /**
- * Handlings may be nested, but not parallel in one transaction: rolling one back would also undo
- * the other's later work.
+ * Handlings may be nested, but not parallel in one transaction: rolling one back would undo later
+ * work of the other.
  */
 async function oneAtATime<T>(on: object, work: (depth: number) => Promise<T>): Promise<T> {
   const outer = around.getStore() ?? [];

@@ -24,8 +24,8 @@ export interface ReceivedMessage {
 const LIMITS = { consumer: 64, type: 128, key: 255, topic: 255, id: 255, handledBy: 128 } as const;
 
 /**
- * Rejects any text that a database would cut, pad or refuse. A trailing blank counts: the columns
- * compare bytes (rule: exact-bytes).
+ * Rejects text that a database would cut, pad or refuse. A trailing blank counts (rule:
+ * exact-bytes).
  */
 export function checkPart(name: "consumer" | "type" | "key", value: unknown): string {
   const limit = LIMITS[name];
@@ -42,13 +42,13 @@ export function checkPart(name: "consumer" | "type" | "key", value: unknown): st
   return value;
 }
 
-/** Other fields are never refused: a note that does not fit must not prevent the handling. */
+/** A note that does not fit must not prevent the handling. */
 export function note(name: "topic" | "id" | "handledBy", value: unknown): string | null {
   if (typeof value !== "string" || value === "" || textFault(value) !== undefined) return null;
   return value.length <= LIMITS[name] ? value : Array.from(value).slice(0, LIMITS[name]).join("");
 }
 
-/** The number of an attempt, or null: other programs may send anything. */
+/** Null: other programs may send anything. */
 export function attemptOf(value: unknown): number | null {
   return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31 ? value : null;
 }

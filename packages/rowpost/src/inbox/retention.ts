@@ -31,9 +31,9 @@ interface Retention {
   keepHouse(options?: KeepHouseOptions): InboxHousekeeping;
 }
 
-/** Rows of one DELETE, to keep its locks short and replicas close. */
+/** Keeps locks short and replicas close. */
 const BATCH = 500;
-/** Pause between batches for other writers: SQLite has one writer at a time and no queue. */
+/** Lets others write: SQLite has one writer at a time and no queue. */
 const PAUSE_MS = 5;
 const EVERY_MS = 600_000;
 const LEAST_EVERY_MS = 1_000;

@@ -51,40 +51,35 @@ export interface InboxStoreOptions {
 
 export interface InboxStore {
   /**
-   * Inserts the row, or resolves to the existing one. Waits for another open transaction that
-   * inserted the same, then finds its row, or none if it was rolled back.
+   * Inserts the row, or resolves to the existing one. Waits for an open transaction that inserted
+   * the same.
    *
    * Throws, with nothing written: `TransactionRequiredError`, `DatabaseConflictError` (the wait
    * took too long or ended in a deadlock), `SchemaError`, `PermissionError`, `ConfigurationError`.
    */
   record(tx: Executor, row: HandlingRow): Promise<EarlierHandling | undefined>;
   /**
-   * Runs `work` in the caller's open transaction `on`. A throw undoes its writes, and the
-   * transaction continues. `inner` is the handle to use meanwhile. `depth` counts the open ones in
-   * the transaction.
+   * Runs `work` with the handle `inner` in the caller's transaction `on`. A throw undoes its
+   * writes, and the transaction continues. `depth` counts the open ones.
    *
    * Throws `TransactionRequiredError` without a transaction, `TransactionLostError` when it ended
    * meanwhile.
    */
   within<T>(tx: Executor, on: unknown, depth: number, work: (inner: unknown) => Promise<T>): Promise<T>;
-  /**
-   * Deletes at most `limit` older rows, oldest first, in its own transaction; returns their number.
-   */
+  /** Oldest first, in its own transaction; returns their number. */
   forget(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
   /**
-   * Calls `each` with handlings from `fromMs` to before `toMs` (epoch ms), in pages, oldest first.
-   * Locks nothing, and awaits the result of `each`.
+   * Handlings from `fromMs` to before `toMs` (epoch ms), in pages, oldest first. Locks nothing, and
+   * awaits `each`.
    */
   handlings(request: HandlingsRequest, each: (page: readonly SeenHandling[]) => Promise<void>): Promise<void>;
   /** Creates the table if it is missing. Returns what it did. */
   migrate(): Promise<readonly string[]>;
   /** The SQL of {@link migrate}. */
   print(): string;
-  /**
-   * Translates a driver's error into one of rowpost's where it matches; returns others unchanged.
-   */
+  /** Returns unknown errors unchanged. */
   meaning(error: unknown, what: string): unknown;
-  /** Whether the error ended a wait that took too long, so that a retry would wait as long. */
+  /** A retry would wait as long. */
   isWaitOver(error: unknown): boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Bodies in a column of bytes: stored as sent, with no mark in `content_type`. Everywhere else a
- * body is text beside a content type (content-type.ts); this converts between the two.
+ * Converts between bodies in a column of bytes, stored as sent and with no mark in `content_type`,
+ * and bodies as text beside a content type (content-type.ts).
  */
 import { BASE64_MARK, BINARY_CONTENT_TYPE, type EncodedBody, isJsonContentType } from "./content-type.ts";
 
@@ -13,10 +13,7 @@ export function bareType({ contentType }: EncodedBody): string | null {
   return contentType?.endsWith(BASE64_MARK) === true ? contentType.slice(0, -BASE64_MARK.length) : contentType;
 }
 
-/**
- * The body of these bytes. Without a content type they are JSON if they parse as it. Invalid text
- * stays binary, whatever its content type says.
- */
+/** Without a content type, bytes are JSON if they parse as it. Invalid text stays binary. */
 export function bodyOf(bytes: Buffer, contentType: string | null): EncodedBody {
   const isTold = contentType !== null && contentType !== "";
   const text = !isTold || isText(contentType) ? decoded(bytes) : undefined;
@@ -29,7 +26,7 @@ function isText(contentType: string): boolean {
   return isJsonContentType(contentType) || contentType.endsWith(BASE64_MARK) || /^text\/|[/+]xml\b/i.test(contentType);
 }
 
-/** Undefined: not UTF-8, so it would not convert back to the same bytes. */
+/** Undefined: not UTF-8, so not reversible. */
 function decoded(bytes: Buffer): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

@@ -1,7 +1,4 @@
-/**
- * Encodes the body of a message for its column (see the table in content-type.ts), and checks the
- * media type, whether it and JSON can carry the body, and the size.
- */
+/** Encodes a body for its column (see content-type.ts), and checks media type and size. */
 import { types } from "node:util";
 import { describeError, type InvalidMessageError } from "../runtime/errors.ts";
 import { bytesOf } from "./binary-body.ts";
@@ -20,9 +17,8 @@ import type { NewMessage } from "./message.ts";
 const CONTENT_TYPE_LENGTH = 64;
 
 /**
- * Body and content type of the message `name`. Throws `InvalidMessageError` for an invalid media
- * type, a body that it cannot carry, and one that the column does not take: larger than `maxBytes`
- * as stored, or not JSON where required.
+ * Throws `InvalidMessageError` for an invalid media type, a body that it cannot carry, and one
+ * larger than `maxBytes` as stored, or not JSON where required.
  */
 export function encodeBody(
   name: string,
@@ -47,7 +43,7 @@ export function encodeBody(
 export function checkBody(name: string, encoded: EncodedBody, maxBytes: number, bodyType: BodyType): void {
   const { body } = encoded;
   if (bodyType === "json") checkJson(name, encoded);
-  // A UTF-16 unit takes at most three bytes in UTF-8, so most bodies need no counting.
+  // At most three bytes per unit in UTF-8: most bodies need no counting.
   if (body.length * 3 <= maxBytes) return;
   const bytes = bodyType === "binary" ? bytesOf(encoded).length : Buffer.byteLength(body);
   if (bytes > maxBytes) throw invalid(name, `the body has ${bytes} bytes as stored; at most ${maxBytes} fit`);
@@ -121,10 +117,9 @@ function givenJson(name: string, body: unknown, contentType: string | undefined)
 }
 
 /**
- * JSON text that reads back as the same value. `JSON.stringify` alone drops functions and turns NaN
- * into null and a Map into {}, so a consumer would silently get something else. Undefined fields
- * are omitted as usual. Checking every value costs a quarter of the stringify (measured on Node 20:
- * 0.4 us beside 1.5 us, 400 bytes with 27 values).
+ * Refuses values that would not read back the same: `JSON.stringify` drops functions and turns NaN
+ * into null and a Map into {}. Undefined fields are omitted as usual. The check costs a quarter of
+ * the stringify (measured on Node 20: 0.4 us beside 1.5 us, 400 bytes with 27 values).
  */
 function toJson(name: string, body: unknown): string {
   let text: string | undefined;
@@ -145,12 +140,12 @@ function notJson(name: string, reason: string, cause?: unknown): InvalidMessageE
   return invalid(name, `the body is not JSON-able: ${reason}`, cause);
 }
 
-/** Some consumers' `JSON.parse` fails on deeper nesting; also stops a cycle behind a toJSON. */
+/** Some consumers' `JSON.parse` fails on deeper nesting; also stops cycles behind a toJSON. */
 const DEEPEST = 1_000;
 
 /**
- * Path and kind of the first value that JSON would change, if any. The path is built only after a
- * find. `key` is what JSON passes to a toJSON; a number means an array element.
+ * Path and kind of the first value that JSON would change. `key` is what JSON passes to a toJSON; a
+ * number means an array element.
  */
 function findLost(value: unknown, depth: number, key: string | number): string | undefined {
   switch (typeof value) {
@@ -173,12 +168,11 @@ function findLostInside(value: object, depth: number, key: string | number): str
   if (Array.isArray(value) || !("toJSON" in value) || typeof value.toJSON !== "function") {
     return findLostParts(value, depth);
   }
-  // The toJSON of a Buffer and of an invalid Date change the value; any other one is the author's
-  // choice.
+  // These toJSON change the value; any other one is the author's choice.
   if (ArrayBuffer.isView(value)) return ` is ${nameOf(value)}`;
   if (types.isDate(value)) {
     if (Number.isNaN(value.getTime())) return " is an invalid Date";
-    // The built-in one returns a text; a second call would cost 0.6 us.
+    // Returns a text; calling it would cost 0.6 us.
     if (value.toJSON === Date.prototype.toJSON) return undefined;
   }
   let sent: unknown;
@@ -211,16 +205,13 @@ function findLostParts(value: object, depth: number): string | undefined {
   return undefined;
 }
 
-/**
- * Kinds whose content JSON omits even if they have fields, such as the code that Node sets on an
- * error.
- */
+/** JSON omits their content even if they have fields, such as an error's code. */
 const EMPTIED = new Set(["ArrayBuffer", "Error", "Map", "Promise", "RegExp", "Set", "SharedArrayBuffer"]);
 
 /**
- * Objects of the language and the platform (the kinds above, URLSearchParams, a WeakMap, an
- * iterator) have their own kind and no fields, and JSON turns them into {}. A user's class is of
- * the kind Object, where {} may be complete, or has fields besides the kind that it names.
+ * Objects of the language and the platform (also URLSearchParams, a WeakMap, an iterator) have
+ * their own kind and no fields, and become {}. A user's class is of the kind Object, or has fields
+ * besides the kind that it names.
  */
 function findLostKind(value: object): string | undefined {
   if (ArrayBuffer.isView(value)) return ` is ${nameOf(value)}`;

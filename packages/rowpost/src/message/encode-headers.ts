@@ -1,16 +1,12 @@
-/** Encodes the headers of a message for their column: a JSON object of strings. */
 import { invalid, textFault } from "./check-text.ts";
 import type { NewMessage } from "./message.ts";
 
-/**
- * Longest headers of a message as JSON, in bytes: RocketMQ's limit of properties, and half of
- * MySQL's TEXT.
- */
+/** In bytes as JSON: RocketMQ's limit of properties, and half of MySQL's TEXT. */
 const HEADERS_BYTES = 32_767;
 
 /**
- * Headers of the message `name`; NULL when empty. `added` are rowpost's own (trace context); the
- * message's win. Throws `InvalidMessageError`.
+ * NULL when empty. `added` are rowpost's own headers (trace context); the message's win. Throws
+ * `InvalidMessageError`.
  */
 export function encodeHeaders(
   name: string,
@@ -28,8 +24,8 @@ export function encodeHeaders(
 }
 
 /**
- * HTTP header names, and values without control characters: every broker can carry them, and no
- * line break can inject a header.
+ * HTTP names, and values without control characters, which every broker can carry; no line break
+ * can inject a header.
  */
 function checkHeaders(name: string, headers: unknown): void {
   if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {

@@ -1,7 +1,7 @@
 /**
- * Checks every field of a message before any SQL and encodes it for its row. A database would find
- * most faults too, but late, with its own texts, and on PostgreSQL at the cost of the whole
- * transaction; some it would change silently (a trailing blank, half a surrogate pair).
+ * Checks and encodes a message before any SQL. A database would find most faults late, on
+ * PostgreSQL at the cost of the whole transaction, and change some values silently (a trailing
+ * blank, half a surrogate pair).
  */
 import { ConfigurationError, InvalidMessageError } from "../runtime/errors.ts";
 import { checkText, invalid } from "./check-text.ts";
@@ -45,8 +45,8 @@ export interface MessageRules {
 }
 
 /**
- * Encodes a message for its row. `added` are rowpost's own headers (trace context); the message's
- * win, and a table without the column gets none.
+ * `added` are rowpost's own headers (trace context); the message's win, and a table without the
+ * column gets none.
  *
  * Throws `InvalidMessageError` that names the message, the field and its limits;
  * `ConfigurationError` that names a column missing in the table.
@@ -73,8 +73,7 @@ export function encodeMessage(
     topic: checkText(name, "topic", message.topic, limits.topic),
     body,
     headers: encodeHeaders(name, message.headers, columns.headers === undefined ? undefined : added),
-    // Without the column a JSON variant goes out as plain JSON; bytes keep their mark, by which the
-    // INSERT recognizes them.
+    // Without the column JSON variants go out as plain JSON; the INSERT recognizes bytes by their mark.
     contentType: columns.contentType === undefined && isJson(contentType) ? null : contentType,
     orderingKey: orderingKey === undefined ? null : checkText(name, "orderingKey", orderingKey, limits.orderingKey),
     ...encodeDelay(name, message),
@@ -96,9 +95,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   "createdBy",
 ] satisfies readonly (keyof NewMessage)[]);
 
-/**
- * Finds misspelled fields such as `delay` or `orderKey`, which plain JavaScript does not report.
- */
+/** Finds misspelled fields such as `delay` or `orderKey`. */
 function checkFields(name: string, message: NewMessage): void {
   for (const field of Object.keys(message)) {
     if (!FIELDS.has(field)) throw invalid(name, `"${field}" is not a field of a message (${[...FIELDS].join(", ")})`);
@@ -152,8 +149,7 @@ export function encodeDelay(
 }
 
 /**
- * An instant in the past means at once. A text must name its zone, or each host would read another
- * instant.
+ * A past instant means at once. A text must name its zone, or each host would read another instant.
  */
 export function instantOf(name: string, field: "deliverAt" | "expiresAt", instant: Date | string): number {
   const isText = typeof instant === "string";

@@ -1,7 +1,7 @@
 /**
- * Ids of the message queue: 63 bits, (41 bits of milliseconds since 2020 << 16 bits of sequence) <<
- * 6 bits of partition. The database assigns them in the transaction of the append; this module only
- * parses them. Decimal strings, because they do not fit a JS number.
+ * Ids of the queue: 63 bits, (41 bits of milliseconds since 2020 << 16 bits of sequence) << 6 bits
+ * of partition. The database assigns them in the transaction of the append. Decimal strings,
+ * because they do not fit a JS number.
  */
 import { compareIds } from "../runtime/compare-ids.ts";
 
@@ -27,13 +27,12 @@ export function queueIdMs(id: string): number {
   return QUEUE_EPOCH_MS + Number(BigInt(id) >> (PARTITION_BITS + SEQUENCE_BITS));
 }
 
-/** The last month asked for, with its lowest id and that of the next one. */
+/** The last result of queueMonth, with the lowest ids of this month and the next. */
 let asked = { month: 0, from: "", before: "" };
 
 /**
- * The month table of an id, such as 202611, from its own time in UTC. Called for every message read
- * or settled, mostly with the same result: 2 comparisons instead of a Date and two BigInts (0.1 µs
- * instead of 1).
+ * The month table of an id in UTC, such as 202611. Mostly the previous result: 2 comparisons
+ * instead of a Date and two BigInts (0.1 µs instead of 1).
  */
 export function queueMonth(id: string): number {
   if (asked.month === 0 || compareIds(id, asked.from) < 0 || compareIds(id, asked.before) >= 0) {
@@ -53,7 +52,6 @@ export function monthAfter(month: number): number {
   return month % 100 === 12 ? month + 89 : month + 1;
 }
 
-/** Most messages between the first and the last of one consumption record. */
 export const MOST_IN_A_RECORD = 1_000;
 
 /** The lowest id of an instant: everything appended before has a lower one. */

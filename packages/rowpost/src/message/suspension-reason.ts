@@ -1,7 +1,6 @@
 /**
- * Prefix of `fail_reason` of rows suspended by a rule, by which lifting the rule finds them. The
- * value is quoted and escaped, so that no rule's prefix is the prefix of another's (a rule on `a`,
- * and one on `a: b`).
+ * Prefix of `fail_reason` of rows suspended by a rule, by which lifting the rule finds them. Quoted
+ * and escaped, so that no rule's prefix starts another's (a rule on `a`, and one on `a: b`).
  */
 export function ruleReason(rule: { readonly scope: string; readonly value: string }): string {
   return `${RULE_WORDS}${rule.scope}=${JSON.stringify(rule.value)}: `;

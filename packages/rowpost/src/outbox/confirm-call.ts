@@ -22,7 +22,7 @@ export interface ConfirmParts {
   readonly types: ReadonlyMap<string, ConfirmedType>;
 }
 
-/** Messages per own transaction; more would keep their rows locked for longer. */
+/** More would keep their rows locked for longer. */
 const AT_ONCE = 500;
 /** A deadlock with a relay that settles the same messages is gone at the second try. */
 const TRIES = 5;
@@ -40,9 +40,8 @@ export function createConfirm({ database, types, writer }: ConfirmParts) {
   }
 
   /**
-   * A separate transaction keeps unknown messages after the confirming one: if it fails, the
-   * confirmations stand and the result says so. If the process dies in between, nobody was
-   * answered, and the consumer confirms again.
+   * A second transaction keeps unknown messages: if it fails, the confirmations stand and the
+   * result says so. If the process dies in between, the consumer confirms again.
    */
   async function confirmOwn(list: readonly CheckedConfirmation[]): Promise<ConfirmationResult[]> {
     const results = await inOwn((tx) => writer.confirm(tx, list));

@@ -10,30 +10,29 @@ export type EnqueueStatus = "enqueued" | "duplicate";
 /** One call of enqueue. */
 export interface EnqueueCall {
   /**
-   * Inserts all messages with one statement. `duplicates: "throw"`: an existing (type, key) makes
-   * the call fail with `DuplicateMessageError`; no row of the call stays and the transaction is
-   * usable (on MySQL 8 and 9 it blocks other inserts until it ends). `"ignore"`: it is reported as
-   * `duplicate`; but when the stored identity differs in bytes (a folding collation), the call
-   * throws anyway (rule: exact-bytes). Throws `TransactionRequiredError`, with nothing left behind,
-   * when the handle is in no transaction.
+   * Inserts all messages with one statement. `duplicates: "throw"`: an existing (type, key) fails
+   * the call with `DuplicateMessageError`, without any of its rows and with a usable transaction
+   * (on MySQL 8 and 9 it blocks other inserts until it ends). `"ignore"`: it is reported as
+   * `duplicate`, but throws when the stored identity differs in bytes (a folding collation; rule:
+   * exact-bytes). Throws `TransactionRequiredError`, with nothing left, when the handle is in no
+   * transaction.
    */
   insert(
     messages: readonly EncodedMessage[],
     options: { readonly duplicates: "throw" | "ignore" },
   ): Promise<EnqueueStatus[]>;
   /**
-   * Deletes messages inserted earlier in a call that failed with `error`. Does nothing when the
-   * server rolled the transaction back: on MySQL the statement would be committed alone and remove
-   * rows that others have since written under the same identity.
+   * Deletes messages inserted earlier in a call that failed with `error`, unless the server rolled
+   * the transaction back: on MySQL the statement would be committed alone and remove later rows of
+   * others under the same identity.
    */
   undo(messages: readonly EncodedMessage[], error: unknown): Promise<void>;
 }
 
 export interface MessageWriter {
   /**
-   * Binds a call to the current transaction: nothing of it is written in another one, or in none,
-   * however late its statements are sent. `later`: the first statement is sent after this turn of
-   * the program.
+   * Binds a call to the current transaction, however late its statements are sent. `later`: the
+   * first one follows after this turn of the program.
    */
   begin(tx: Executor, options: { readonly later: boolean }): EnqueueCall;
   /** A call of one statement. */

@@ -109,13 +109,13 @@ export interface Outbox {
 }
 
 /**
- * Messages in one INSERT: more gain nothing (measured: 100 and 1,000 cost the same per message) and
+ * Messages in one INSERT. More gain nothing (measured: 100 and 1,000 cost the same per message) and
  * block the client for longer.
  */
 const MESSAGES_PER_STATEMENT = 1_000;
 /**
- * Characters of bodies in one INSERT: fits MariaDB's packet of 16 MiB even if every character is
- * escaped or takes three bytes.
+ * Characters of bodies in one INSERT: fits MariaDB's packet of 16 MiB even if each is escaped or
+ * takes three bytes.
  */
 const TEXT_PER_STATEMENT = 4_194_304;
 
@@ -230,8 +230,8 @@ function checkOnDuplicate(value: unknown): void {
 }
 
 /**
- * Validates and encodes every message before anything is written. Returns a promise only when
- * needed: otherwise the first statement is sent at once, before anything the program sends next.
+ * Validates everything before anything is written. Returns a promise only when needed, so that the
+ * first statement is sent before anything the program sends next.
  */
 function encodeAll(
   messages: readonly NewMessage[],
@@ -263,9 +263,7 @@ function validateDeclared(message: NewMessage): NewMessage | Promise<NewMessage>
   return { ...message, body };
 }
 
-/**
- * Uses as few statements as fit; when a later one fails, the rows of the earlier ones are deleted.
- */
+/** When a later statement fails, the rows of earlier ones are deleted. */
 async function insertAll(
   call: EnqueueCall,
   messages: readonly EncodedMessage[],
@@ -280,7 +278,7 @@ async function insertAll(
       statuses.push(...partStatuses);
       written.push(...part.filter((_, index) => partStatuses[index] === "enqueued"));
     } catch (error) {
-      // In a lost transaction nothing can or needs to be undone. The caller gets the first error.
+      // A lost transaction needs no undo. The caller gets the first error.
       await call.undo(written, error).catch(() => undefined);
       throw written.length > 0 && error instanceof TransactionRequiredError
         ? endedWithin(written.length, error)

@@ -1,6 +1,6 @@
 /**
- * Writes other characters than ASCII as \uXXXX, for databases and columns whose character set lacks
- * them. A JSON text stays the same JSON.
+ * Writes non-ASCII characters as \uXXXX, for character sets that lack them. A JSON text stays the
+ * same JSON.
  */
 export function inAscii(text: string): string {
   return text.replace(

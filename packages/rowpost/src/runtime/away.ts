@@ -2,7 +2,7 @@
 import { RowpostError } from "./errors.ts";
 import type { Logger } from "./logger.ts";
 
-/** Codes of the system and of undici, which is Node's `fetch`. */
+/** Of the system and of undici (`fetch`). */
 const AWAY = new Set([
   "UNAVAILABLE",
   "DATABASE_UNAVAILABLE",
@@ -49,8 +49,8 @@ export function awayBy(logger: Logger, ask: (error: unknown) => boolean = isAway
 }
 
 /**
- * Codes and numbers of an error and its causes. Node.js combines the failures of several addresses
- * of one host in an AggregateError.
+ * Codes of an error and its causes. Node.js combines several addresses of one host in an
+ * AggregateError.
  */
 export function codesOf(error: unknown, depth = 0): readonly string[] {
   if (typeof error !== "object" || error === null || depth > 5) return [];

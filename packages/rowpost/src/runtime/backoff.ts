@@ -1,4 +1,3 @@
-/** Waits between tries. Pure: the caller supplies the attempt and the randomness. */
 
 /** An exponential backoff, and the position in it. */
 export interface BackoffOptions {
@@ -36,8 +35,7 @@ export function backoffMs(options: BackoffOptions, random: () => number = Math.r
 
 /** The longest wait that {@link backoffMs} can draw for this attempt. */
 export function backoffCeilingMs({ attempt, baseMs, factor, maxMs }: BackoffOptions): number {
-  // Limits the exponent where 2 ^ 64 exceeds any limit: a large power is Infinity, and 0 * Infinity
-  // is NaN.
+  // A large power is Infinity, and 0 * Infinity is NaN; 2 ^ 64 exceeds any limit.
   const exponent = Math.min(Math.max(attempt - 1, 0), 64);
   return Math.floor(Math.min(maxMs, baseMs * factor ** exponent));
 }
@@ -47,8 +45,8 @@ export const LONGEST_RETRY_MS = 1_000;
 const FIRST_RETRY_MS = 50;
 
 /**
- * Wait of a loop after this many failed statements in a row: 100 ms doubled up to a second. One
- * loop needs no jitter.
+ * After this many failed statements in a row: 100 ms doubled up to a second. One loop needs no
+ * jitter.
  */
 export function retryPauseMs(failures: number): number {
   return backoffCeilingMs({ attempt: failures + 1, baseMs: FIRST_RETRY_MS, factor: 2, maxMs: LONGEST_RETRY_MS });

@@ -1,21 +1,20 @@
 /**
- * Checks options from plain JavaScript: an unknown name would be ignored, and a wrong kind would
- * show only at the first message, in an error of V8. Every factory uses it. No text repeats a
- * value, which may be a password.
+ * Checks options of every factory: an unknown name would be ignored, and a wrong kind would show
+ * only at the first message. No text repeats a value, which may be a password.
  */
 import { ConfigurationError } from "./errors.ts";
 
-/** Kind of a value: a result of `typeof`, `array`, or anything. */
+/** A result of `typeof`, `array`, or anything. */
 type Kind = "string" | "number" | "boolean" | "function" | "object" | "array" | "any";
 
 /** One of several. */
 type Kinds = readonly Kind[];
 
-/** An object from another factory: one of its members, and where it comes from. */
+/** An object from another factory: one of its members, and its origin. */
 interface Made {
   readonly has: string;
   readonly from: string;
-  /** Required, so its absence is reported before an unknown name. */
+  /** Reported before unknown names. */
   readonly needed?: true;
 }
 
@@ -128,7 +127,7 @@ function nameOf(value: unknown): string {
   return name === undefined || name === "Object" ? "a plain object" : `an object of the class ${name}`;
 }
 
-/** Undefined when none is near: a wrong guess is worse than none. */
+/** A wrong guess is worse than none. */
 function nearestOf(name: string, known: readonly string[]): string | undefined {
   const wanted = name.toLowerCase();
   const near = known
@@ -138,9 +137,7 @@ function nearestOf(name: string, known: readonly string[]): string | undefined {
   return near[0]?.each;
 }
 
-/**
- * Letters to change, add or drop, until one is the other; a name that contains the other is near.
- */
+/** Edit distance; a name that contains the other is near. */
 function distanceOf(left: string, right: string): number {
   if (left.length >= 4 && right.length >= 4 && (left.includes(right) || right.includes(left))) return 1;
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);

@@ -12,7 +12,7 @@ export class DeadlineError extends RowpostError {
 
 /** Options of {@link withDeadline}. */
 export interface DeadlineOptions {
-  /** The action, for the error's text: "the publish", "statement claim". */
+  /** Action in the error's text: "the publish", "statement claim". */
   readonly what: string;
   readonly ms: number;
 }
@@ -32,26 +32,24 @@ export async function withDeadline<Result>(
   });
   const timer = systemClock.setTimer(() => expire(new DeadlineError(what, ms)), ms);
   try {
-    // race adds a handler to both, so a late rejection of the loser is not "unhandled".
+    // race handles both, so a late rejection of the loser is not "unhandled".
     return await Promise.race([start(), expired]);
   } finally {
     timer.cancel();
   }
 }
 
-/**
- * Longest wait for closing a connection; a server that does not answer notices the closed socket.
- */
+/** A server that does not answer notices the closed socket. */
 export const CLOSE_WITHIN_MS = 500;
-/** Longest wait of a pool for its running transactions. */
+/** A pool waits this long for running transactions. */
 export const POOL_CLOSE_MS = 5_000;
 
-/** Resolves when closing is done or has failed, at the latest after `ms`. */
+/** Resolves when closing ended in any way, at the latest after `ms`. */
 export async function closeQuietly(closing: Promise<unknown>, ms: number = CLOSE_WITHIN_MS): Promise<void> {
   await atMost(ms, closing);
 }
 
-/** Resolves when it has ended in any way, or after `ms`, leaving it running. */
+/** Resolves at the end, or after `ms`, leaving it running. */
 export async function atMost(ms: number, running: Promise<unknown>): Promise<void> {
   await withDeadline(() => running, { what: "it", ms }).catch(() => undefined);
 }

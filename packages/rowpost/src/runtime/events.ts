@@ -4,19 +4,16 @@ import { silentLogger } from "./logger.ts";
 /** Called on its event. May be async: a rejection is logged like a throw. */
 export type Listener<Payload> = (payload: Payload) => void | Promise<void>;
 
-/** Typed events: `Events` maps each event's name to its payload. */
+/** `Events` maps each event's name to its payload. */
 export interface EventEmitter<Events extends object> {
-  /**
-   * Adds a listener and returns a function that removes it (repeated calls are fine). The same
-   * function may be added twice.
-   */
+  /** Returns a function that removes the listener. The same function may be added twice. */
   on<Name extends keyof Events>(name: Name, listener: Listener<Events[Name]>): () => void;
   /**
-   * Runs the listeners synchronously, in the order they were added. Errors of a listener are logged
-   * and affect neither the others nor the caller: user code must never stop a relay.
+   * Runs the listeners synchronously and in order. Their errors are logged and affect nothing else:
+   * user code must never stop a relay.
    */
   emit<Name extends keyof Events>(name: Name, payload: Events[Name]): void;
-  /** Number of listeners, to avoid building a costly payload for none. */
+  /** Avoids building a costly payload for none. */
   listenerCount(name: keyof Events): number;
 }
 
@@ -25,7 +22,7 @@ export function createEventEmitter<Events extends object>(
   options: { readonly logger?: Logger | undefined } = {},
 ): EventEmitter<Events> {
   const logger = options.logger ?? silentLogger;
-  // Each `on` has its own wrapped entry, so that a function can be added twice and removed once.
+  // Wrapped, so that a function can be added twice and removed once.
   const entries = new Map<keyof Events, readonly { readonly run: (payload: never) => void | Promise<void> }[]>();
 
   function report(name: keyof Events, error: unknown): void {
@@ -43,7 +40,7 @@ export function createEventEmitter<Events extends object>(
       };
     },
     emit(name, payload) {
-      // on and off replace the array: a listener may remove itself or others while it runs.
+      // Replaced by on and off, so a listener may remove itself or others.
       for (const entry of entries.get(name) ?? []) {
         try {
           const outcome = entry.run(payload as never);

@@ -1,6 +1,6 @@
 /**
- * Reduces a log in which 20,000 messages fail for one cause to a few lines: the first ones per
- * minute of each sentence, topic and cause, and then the number of the others.
+ * Limits a log: of each sentence, topic and cause the first lines per minute, then the number of
+ * the others.
  */
 import { type Clock, createSystemClock, type Timer } from "./clock.ts";
 import { describeError } from "./errors.ts";
@@ -9,7 +9,7 @@ import type { LogFields, Logger } from "./logger.ts";
 /** Lines of one kind per minute; the others are counted. */
 const LINES = 5;
 const WINDOW_MS = 60_000;
-/** Kinds told apart per minute; beyond them the cause is ignored. */
+/** Beyond this many kinds per minute the cause is ignored. */
 const MOST_KINDS = 1_000;
 
 type Level = "warn" | "error";
@@ -66,7 +66,7 @@ export function fewLines(logger: Logger, clock: Clock = createSystemClock({ unre
   };
 }
 
-/** Without the ids and numbers that differ from message to message. */
+/** Without varying ids and numbers. */
 function causeOf({ error, reason }: LogFields): string {
   const words = typeof reason === "string" ? reason : error === undefined ? "" : describeError(error);
   return words.replace(/[0-9a-f-]*\d[0-9a-f-]*/gi, "#").slice(0, 100);

@@ -1,12 +1,12 @@
 /**
- * Guards calls of the user's logger and metrics where a throw would leave a message unsettled or
- * end the process: an error is reported once and goes no further.
+ * Guards the user's logger and metrics, whose errors could leave a message unsettled or end the
+ * process. Each is reported once.
  */
 import { fewLines } from "./few-lines.ts";
 import { type Logger, silentLogger, stderrLogger } from "./logger.ts";
 import { type Metrics, silentMetrics } from "./metrics.ts";
 
-/** The logger of an option; default: standard error. It never throws, nor floods. */
+/** Default: standard error. Never throws, nor floods. */
 export function loggerOf(option: Logger | "silent" | undefined): Logger {
   return option === "silent" ? silentLogger : fewLines(guardedLogger(option ?? stderrLogger));
 }

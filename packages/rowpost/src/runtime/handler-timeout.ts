@@ -21,8 +21,7 @@ interface Limit {
   /** The handler's signal follows it. */
   readonly signal: AbortSignal;
   /**
-   * Rejects only when the handler has ended, so that its transaction is not given to others while
-   * it runs.
+   * Rejects only after the handler has ended, so that its transaction is not reused while it runs.
    */
   readonly waitsForEnd?: boolean;
   /** Called with the error of a late handler, if any. */

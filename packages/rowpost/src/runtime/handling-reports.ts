@@ -1,4 +1,4 @@
-/** Counts, times and events of one consumer, of the queue or of a broker, all in one place. */
+/** Counts, times and events of one consumer, of the queue or of a broker. */
 import { checkOptions } from "./check-options.ts";
 import { createEventEmitter, type Listener } from "./events.ts";
 import type { Logger } from "./logger.ts";
@@ -53,9 +53,7 @@ export interface HandlingReports {
   /** `delayMs`: time since the append, if known. */
   handled(event: HandledEvent, delayMs?: number): void;
   failed(event: FailedEvent): void;
-  /** A called service is away; not counted for the message. */
   away(topic: string): void;
-  /** Age of the oldest message read and not finished. */
   oldest(topic: string, ageMs: number): void;
 }
 

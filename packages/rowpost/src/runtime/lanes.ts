@@ -1,6 +1,6 @@
 /** Runs tasks with limited concurrency; tasks of one lane run in order. */
 
-/** Result of a task that must run again: its lane waits, and its place is free. */
+/** The task must run again: its lane waits, and its place is free. */
 export interface Again {
   readonly until: Promise<unknown>;
 }
@@ -19,11 +19,8 @@ interface Ready {
 
 /** Tasks must not reject. */
 export function createLanes(concurrency: number): Lanes {
-  /** Tasks behind the running or ready one of their lane. */
   const behind = new Map<string, Task[]>();
-  /**
-   * Entries before `next` have begun and are released, since a task holds the body of its message.
-   */
+  /** Entries before `next` have begun and are released, since a task holds its message's body. */
   let ready: (Ready | undefined)[] = [];
   let next = 0;
   let running = 0;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ConfigurationError } from "./errors.ts";
 
-/** Reads a file named by a setting; `what` describes it, as in `broker URL: the ca file`. */
+/** `what` describes the file, as in `broker URL: the ca file`. */
 export function namedFile(what: string, path: string): Buffer {
   try {
     return readFileSync(path);

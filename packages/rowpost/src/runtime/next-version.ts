@@ -1,7 +1,4 @@
-/**
- * The version after a change. The largest 64-bit number has no successor, because the database
- * refuses the change: the returned number fits into a statement and matches no row.
- */
+/** After the largest 64-bit number the result matches no row; the database refuses that change. */
 export function nextVersion(version: string): string {
   if (version.length < 16) return String(Number(version) + 1);
   return String(BigInt.asIntN(64, BigInt(version) + 1n));

@@ -1,9 +1,6 @@
 import { ConfigurationError } from "./errors.ts";
 
-/**
- * Decodes a part of a URL. `what` names it in the error, which omits the text, as it may be a
- * secret.
- */
+/** `what` names the part in the error, which omits the text, as it may be a secret. */
 export function percentDecoded(what: string, text: string): string {
   try {
     return decodeURIComponent(text);

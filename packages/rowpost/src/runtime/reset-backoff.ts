@@ -4,7 +4,7 @@ const BATCH = 500;
 /** A million rows: new messages could keep it running. */
 const MOST_BATCHES = 2_000;
 
-/** Repeats one batch until it is not full; returns the total. */
+/** Repeats until a batch is not full; returns the total. */
 export async function resetBackoff(
   step: (batch: { readonly limit: number; readonly stepMs: number }) => Promise<number>,
 ): Promise<number> {

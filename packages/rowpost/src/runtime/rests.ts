@@ -1,14 +1,13 @@
 /**
- * A service that handlers call may be away, which is no message's fault. Messages of that kind then
- * rest, and one at a time probes whether it is back.
+ * While a service that handlers call is away, messages of that kind rest, and one at a time probes
+ * whether it is back.
  */
 import { backoffCeilingMs } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
 import type { Logger } from "./logger.ts";
 
-/** A message that has met a service away, or may. */
 export interface Resting {
-  /** How many of its kind had succeeded when it met a service away. */
+  /** Successes of its kind when it met a service away. */
   metAwayAt?: number | undefined;
   /** How often it has rested. */
   rested?: number | undefined;
@@ -16,14 +15,13 @@ export interface Resting {
 
 export interface Rests {
   /**
-   * Undefined: it may begin. Otherwise it may ask again once the promise resolves. `isOver`: it
-   * will not begin and must not be let through.
+   * Undefined: it may begin. Otherwise ask again once the promise resolves. `isOver`: it must not
+   * be let through any more.
    */
   turn(kind: string, isOver: () => boolean): Promise<void> | undefined;
   /**
-   * It met a service away and may ask again once the promise resolves. Undefined: it counts as its
-   * own failure, because others of its kind succeeded since it last met that, or because it has
-   * rested for most of an hour: its service may not exist.
+   * It may ask again once the promise resolves. Undefined: its own failure, because others of its
+   * kind succeeded since it last met that, or because it has rested for most of an hour.
    */
   away(one: Resting, kind: string, error: unknown): Promise<void> | undefined;
   /** One of this kind ended in another way. */
@@ -32,7 +30,7 @@ export interface Rests {
   close(): void;
 }
 
-/** Fewer in a row may be one destination of many: each message then rests by itself. */
+/** Fewer in a row may be one destination of many: each message rests by itself. */
 const IN_A_ROW = 10;
 const FIRST_MS = 1_000;
 const LONGEST_MS = 30_000;
@@ -71,7 +69,7 @@ export function createRests(clock: Clock, logger: Logger, about: Readonly<Record
     return kind;
   }
 
-  /** Lets one through after each rest, until one succeeds. */
+  /** Lets one through after each rest until one succeeds. */
   function rest(kind: Kind): void {
     kind.rests += 1;
     kind.timer = clock.setTimer(() => {
@@ -118,7 +116,7 @@ export function createRests(clock: Clock, logger: Logger, about: Readonly<Record
         logger.warn("what handlers call is away; messages of this type rest, and one at a time asks again", fields);
         rest(kind);
       }
-      // Moves behind the others, whose turn it is to probe.
+      // Moves behind the others.
       return new Promise((resolve) => {
         if (closing.signal.aborted) resolve();
         else kind.waiting.push({ resolve, isOver: () => false });

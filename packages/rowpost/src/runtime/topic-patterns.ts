@@ -1,7 +1,6 @@
 /**
- * Topic patterns: `*` stands for any characters, everything else for itself. Brokers' own wildcards
- * differ, and regular expressions can be slow: here matching takes time proportional to the topic,
- * whatever the pattern.
+ * Topic patterns: `*` stands for any characters. Brokers' wildcards differ, and regular expressions
+ * can be slow; matching takes time proportional to the topic.
  */
 
 /** Whether the whole topic matches. */

@@ -33,10 +33,10 @@ export interface StatementPlan {
 
 /** Port of `examine` and of `rowpost adopt`. */
 export interface DoctorStore {
-  /** Explains statements of the relay on this table without running them, also before `migrate`. */
+  /** Explains the relay's statements without running them, also before `migrate`. */
   plans(): Promise<readonly StatementPlan[]>;
   /** Problems of the message table alone, also before `migrate`. */
   tableProblems(): Promise<readonly string[]>;
-  /** Examines settings, tables and other activity. Writes nothing. Never rejects. */
+  /** Writes nothing. Never rejects. */
   look(): Promise<Examined>;
 }

@@ -1,7 +1,4 @@
-/**
- * Compares business rows with messages, in one slice of the window and one snapshot of the
- * database.
- */
+/** Compares business rows with messages, one slice in one snapshot of the database. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { createFinding, type Finding } from "./finding.ts";
 import type { Settings } from "./options.ts";
@@ -11,10 +8,7 @@ import type { Identity, ReconcileView, UserQuery, Window, WrittenMessage } from 
 /** Most rows, or messages without one, of a slice: about 20 MB. */
 const MOST = 100_000;
 
-/**
- * Business rows from this instant on still have their messages, if they ever had. Infinity: known
- * of none.
- */
+/** Later business rows still have their messages, if they ever had. Infinity: known of none. */
 export async function comparableSince(
   view: Pick<ReconcileView, "keptSince">,
   { keptForMs, slackMs }: Pick<Settings, "keptForMs" | "slackMs">,
@@ -29,7 +23,7 @@ export interface SliceResult {
   readonly businessRows: number;
   readonly messages: number;
   readonly withoutKey: number;
-  /** Business rows without a message not reported, because retention may have deleted it. */
+  /** Not reported, because retention may have deleted their messages. */
   readonly undecided: number;
 }
 
@@ -39,7 +33,7 @@ interface SliceRequest {
   /** The query names the window. */
   readonly isWindowed: boolean;
   readonly slice: Window;
-  /** The first slice has all rows of a query that does not name the window. */
+  /** Has all rows of a query that does not name the window. */
   readonly isFirst: boolean;
   readonly nowMs: number;
   readonly mayFail: boolean;
@@ -57,8 +51,8 @@ interface Found {
 }
 
 /**
- * Throws `TooMuchError` when the slice has to be shorter, and `ConfigurationError` when it cannot
- * be.
+ * Throws `TooMuchError` when a shorter slice is needed, and `ConfigurationError` when there is
+ * none.
  */
 export async function compareSlice(view: ReconcileView, request: SliceRequest): Promise<SliceResult> {
   const { isFirst, isWindowed, query, settings, slice } = request;
@@ -73,9 +67,9 @@ export async function compareSlice(view: ReconcileView, request: SliceRequest): 
     messages: 0,
   };
   await view.messages(slice, settings.types, (batch) => look(found, batch, request));
-  // Most have been seen by now; the others may have been created at any time.
+  // The others may have been created at any time.
   const missing = await view.missing([...found.left.values()]);
-  // Read in the same snapshot, since retention keeps deleting. Rows of a query that does not name the
+  // In the same snapshot, since retention keeps deleting. Rows of a query that does not name the
   // window may have any age.
   const isKept = (isWindowed ? slice.fromMs : 0) >= (await comparableSince(view, settings, request.nowMs));
   if (isKept) for (const each of missing) found.findings.push(createFinding("no-message", each));
@@ -116,7 +110,7 @@ function look(found: Found, batch: readonly WrittenMessage[], request: SliceRequ
   if (request.mayFail && found.alone.length + found.findings.length > MOST) throw new TooMuchError();
 }
 
-/** Those without a row just before or after the slice either. */
+/** Without a row just before or after the slice either. */
 async function withoutRow(
   view: ReconcileView,
   alone: readonly WrittenMessage[],

@@ -6,16 +6,16 @@ import { createFinding, type Finding } from "./finding.ts";
 import type { ReconcileInbox, Settings } from "./options.ts";
 import type { ReconcileStore, Window } from "./store.ts";
 
-/** With more types than this, all messages of a consumer are examined. */
+/** With more, all messages of a consumer are examined. */
 const MOST_TYPES = 1_000;
-/** Most repeated effects; with more, the consumer has to be fixed first. */
+/** With more, the consumer has to be fixed first. */
 const MOST_REPEATED = 10_000;
 
 export interface InboxResult {
   readonly handlings: number;
-  /** Handled messages that are missing and may have been deleted by retention. */
+  /** Missing messages that retention may have deleted. */
   readonly undecided: number;
-  /** Types without any message of the producer, with the number of rows. */
+  /** Types without a message of the producer, with the number of rows. */
   readonly foreign: ReadonlyMap<string, number>;
 }
 
@@ -27,10 +27,7 @@ interface InboxRequest {
   readonly tell: (findings: readonly Finding[], handlings: number) => Promise<void>;
 }
 
-/**
- * Checks the messages handled in the window, a page at a time. Reads the inbox first: the producer
- * committed its messages earlier.
- */
+/** A page at a time. Reads the inbox first: the producer committed its messages earlier. */
 export async function compareInbox(store: ReconcileStore, request: InboxRequest): Promise<InboxResult> {
   const { inbox, nowMs, settings, tell, window } = request;
   const { consumer, database = settings.database, schema, table = "message_inbox" } = inbox;
@@ -69,7 +66,7 @@ function unknownToProducer(handling: SeenHandling): Finding {
   });
 }
 
-/** Finds repeated effects. Returns true when there may be more than were reported. */
+/** Returns true when there may be more. */
 export async function compareEffects(
   settings: Settings,
   window: Window,

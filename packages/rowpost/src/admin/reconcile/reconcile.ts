@@ -1,4 +1,3 @@
-/** Finds mismatches between business rows, messages, receipts and the work of consumers. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { comparableSince, compareSlice } from "./business-rows.ts";
 import { compareEffects, compareInbox, type InboxResult } from "./consumers.ts";
@@ -56,7 +55,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
     });
     const window = windowOf(settings, nowMs);
     const run = createRun(settings, window, isWindowed);
-    // Cut at the limit of retention, so that each part of the window is on one side.
+    // At the limit of retention.
     const cutMs = isWindowed ? Math.min(Math.max(sinceMs, window.fromMs), window.toMs) : window.fromMs;
     for (const part of [
       { ...window, toMs: cutMs },
@@ -111,7 +110,7 @@ function createRun(settings: Settings, window: Window, isWindowed: boolean) {
     looked,
     passed,
 
-    /** After the transaction: the listener may be slow and use the same database. */
+    /** After the transaction: the listener may use the same database. */
     async tell(findings: readonly Finding[]): Promise<void> {
       for (const finding of findings) {
         counts[finding.kind] += 1;
@@ -171,7 +170,7 @@ async function compareConsumers(store: ReconcileStore, run: Run, nowMs: number):
   run.ofConsumers(result, await compareEffects(settings, window, tell));
 }
 
-/** No finding: messages deleted by retention, and another producer's, get confirmed too. */
+/** No finding: deleted messages and another producer's get confirmed too. */
 async function unknownConfirmations(
   store: ReconcileStore,
   { types }: Settings,

@@ -1,13 +1,13 @@
 /**
- * Cuts the window into slices that fit into memory: a slice is read whole in one snapshot of the
- * database, so a long window becomes many short transactions.
+ * Cuts the window into slices that fit into memory, each read in one snapshot, so that transactions
+ * stay short.
  */
 import type { Window } from "./store.ts";
 
-/** A slice is too large; nothing of it was reported. */
+/** Nothing of the slice was reported. */
 export class TooMuchError extends Error {}
 
-/** A column of whole seconds cannot tell two slices of one second apart. */
+/** A column of whole seconds cannot separate shorter ones. */
 const SHORTEST_MS = 2_000;
 
 /**

@@ -15,9 +15,9 @@ export interface Window {
 /** A SELECT of the operator, with both `:from` and `:to` or neither. */
 export interface UserQuery {
   readonly text: string;
-  /** Type of all its keys; undefined: each row has it in message_type. */
+  /** Undefined: each row has it in message_type. */
   readonly type: string | undefined;
-  /** IANA zone of the wall clock of `:from` and `:to`; undefined: the table's own clock. */
+  /** Of the wall clock of `:from` and `:to`; undefined: the table's own clock. */
   readonly timeZone: string | undefined;
 }
 
@@ -69,21 +69,21 @@ export interface UnknownConfirmation {
   readonly isThere: boolean;
 }
 
-/** One snapshot of the database, shared by all calls. Locks and writes nothing. */
+/** Locks and writes nothing. */
 export interface ReconcileView {
   /** Database clock. */
   clock(): Promise<number>;
   /**
-   * When the oldest finished message was finished, in the table or its archive, as retention counts
-   * it: earlier ones may have been deleted. Undefined: none is finished.
+   * When the oldest finished message was finished, also in the archive: earlier ones may have been
+   * deleted. Undefined: none.
    */
   keptSince(): Promise<number | undefined>;
   rows(query: UserQuery, window: Window, limit: number): Promise<UserRows>;
-  /** Identities returned more than once, compared byte for byte; at most `limit`. */
+  /** Compared byte for byte; at most `limit`. */
   repeated(query: UserQuery, window: Window, limit: number): Promise<readonly RepeatedIdentity[]>;
   /** Those missing from both the table and its archive. */
   missing(identities: readonly Identity[]): Promise<Identity[]>;
-  /** Messages created in the window, of these types (undefined: all), in batches. */
+  /** In batches; `types` undefined: all. */
   messages(
     window: Window,
     types: readonly string[] | undefined,
@@ -96,11 +96,9 @@ export interface ReconcileView {
 }
 
 export interface ReconcileStore {
-  /**
-   * Whether the query names `:from` and `:to`. Throws `ConfigurationError` for only one of them.
-   */
+  /** Throws `ConfigurationError` for only one of them. */
   isWindowed(query: string): boolean;
-  /** Runs `work` on one snapshot of the database. Does not retry after a lost connection. */
+  /** Does not retry after a lost connection. */
   view<T>(work: (view: ReconcileView) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }

@@ -39,7 +39,7 @@ UPDATE message_topic
 SET partitions = CASE WHEN partitions < ${partitions} THEN ${partitions} ELSE partitions END, retention_months = ${retentionMonths}, gmt_modified = ${now}
 WHERE topic_id = ${topic}`;
 
-/** No append is under way until the transaction ends. */
+/** Locks every counter: no append is under way until the transaction ends. */
 export const lockCounters = (topic: string): Cold => cold("lockCounters")`
 SELECT partition_no AS partitionno FROM message_topic_partition WHERE topic_id = ${topic} ORDER BY partition_no${forUpdate}`;
 
