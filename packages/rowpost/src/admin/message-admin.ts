@@ -44,7 +44,7 @@ export interface MessageSummary {
   readonly failReason: string | null;
   /** The broker's receipt. */
   readonly messageId: string | null | undefined;
-  /** Changes so far; what {@link SeenMessage} compares. */
+  /** Version of the row, compared with {@link SeenMessage}. */
   readonly lockVersion: string | undefined;
   /** When the receipt came. */
   readonly sentAt: string | null | undefined;
@@ -308,7 +308,7 @@ export interface CopyChange {
   readonly key: string;
   /** Another destination. */
   readonly topic?: string | undefined;
-  /** As it is stored, see {@link StoredMessage}: of a binary message base64. */
+  /** As stored, see {@link StoredMessage}; a binary body in base64. */
   readonly body?: string | undefined;
   /** All headers, replacing the original's, from which rowpost's own are dropped. */
   readonly headers?: Readonly<Record<string, string>> | undefined;

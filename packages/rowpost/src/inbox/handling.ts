@@ -11,7 +11,7 @@ import type { EarlierHandling, HandlingRow, InboxStore } from "./store.ts";
 /** The handler's result, or the earlier handling that prevented the call. */
 export type HandlingOutcome<Result> = { readonly result: Result } | { readonly before: EarlierHandling };
 
-/** What a handler is to {@link createHandler}: what it gets depends on where it runs. */
+/** A handler as {@link createHandler} calls it; `tx` depends on where it runs. */
 type Work<Result> = (tx: unknown) => Promise<Result>;
 
 interface HandlerParts {

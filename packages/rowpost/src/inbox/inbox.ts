@@ -17,7 +17,7 @@ import type { HandlingRow } from "./store.ts";
 export interface InboxOptions {
   /** Database of the table, to which handlers write. */
   readonly database: Database;
-  /** Who handles, where {@link Inbox.handle} does not say. 1 to 64 characters. */
+  /** Default consumer of {@link Inbox.handle}. 1 to 64 characters. */
   readonly consumer?: string | undefined;
   /** Default `message_inbox`. */
   readonly table?: string | undefined;
@@ -57,7 +57,7 @@ export interface Handling {
   readonly message: ReceivedMessage;
 }
 
-/** What {@link Inbox.handle} says of both outcomes. */
+/** Common result of {@link Inbox.handle}. */
 export interface HandledMessage {
   /** The consumer of the call. */
   readonly consumer: string;
@@ -95,11 +95,11 @@ export type HandlerTransaction<On> = On extends
   ? Transaction
   : On;
 
-/** What {@link createInbox} makes. */
+/** An inbox, as made by {@link createInbox}. */
 export interface Inbox {
   /** The database of the inbox. */
   readonly database: Database;
-  /** Who handles, where {@link Inbox.handle} does not say. */
+  /** Default consumer of {@link Inbox.handle}. */
   readonly consumer: string | undefined;
   /**
    * Handles a message in a transaction: once for each consumer, however often it is delivered.
@@ -140,8 +140,8 @@ export interface Inbox {
    */
   purge(): Promise<number>;
   /**
-   * Does {@link purge} now and from time to time, until `stop`. It keeps no process alive; a
-   * failure is logged, and tried again the next time.
+   * Runs {@link purge} now and periodically until `stop`. Keeps no process alive; a failure is
+   * logged and retried the next time.
    */
   keepHouse(options?: KeepHouseOptions): InboxHousekeeping;
 }

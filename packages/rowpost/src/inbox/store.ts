@@ -23,7 +23,7 @@ export interface EarlierHandling {
   readonly attempt: number | null;
 }
 
-/** What {@link InboxStore.handlings} is about. */
+/** Range of {@link InboxStore.handlings}. */
 export interface HandlingsRequest {
   readonly fromMs: number;
   readonly toMs: number;
@@ -75,7 +75,7 @@ export interface InboxStore {
   handlings(request: HandlingsRequest, each: (page: readonly SeenHandling[]) => Promise<void>): Promise<void>;
   /** Creates the table if it is missing. Returns what it did. */
   migrate(): Promise<readonly string[]>;
-  /** The SQL of {@link migrate}. */
+  /** SQL of {@link migrate}. */
   print(): string;
   /** Returns unknown errors unchanged. */
   meaning(error: unknown, what: string): unknown;

@@ -1,5 +1,5 @@
 /**
- * How `content_type` says what `message_body` holds, for writing and for reading:
+ * `content_type` describes `message_body`:
  *
  * | content_type | message_body | goes out as |
  * | --- | --- | --- |

@@ -56,7 +56,7 @@ export interface ConfirmRule {
 /** Longest name of a consumer, in characters. */
 export const CONSUMER_LENGTH = 128;
 
-/** Options of {@link messageType}. `Body` is what the program hands in, before the schema. */
+/** Options of {@link messageType}. `Body` is the program's input, before the schema. */
 export interface MessageTypeOptions<Body> {
   /** Topic of messages that name none. */
   readonly topic: string;
@@ -86,10 +86,7 @@ export interface MessageTypeOptions<Body> {
   readonly contentType?: string | undefined;
 }
 
-/**
- * A message of a declared type: what {@link MessageType.message} takes. `Key` is undefined where
- * the type derives it.
- */
+/** Argument of {@link MessageType.message}. `Key` is undefined when the type derives it. */
 export type MessageInput<Body, Key extends string | undefined = string> = Omit<
   NewMessage<Body>,
   "type" | "key" | "topic"

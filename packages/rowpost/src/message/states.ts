@@ -1,11 +1,10 @@
 /**
  * The six states of a message and the one table of legal transitions between them.
  *
- * The seeds name the states (待发送 发送中 已发送 发送失败, and 已消费 已挂起); the numbers 0-3 are
- * those of the `status` column of `t_local_message`. Everything that changes a state takes its
- * allowed-from states from {@link TRANSITIONS}: the SQL statements, the documentation
- * (docs/states.md is generated from it) and the tests. A change that is not in the table does not
- * exist.
+ * The numbers 0-3 are those of the `status` column of `t_local_message` (待发送 发送中 已发送 发送失败). Every
+ * change of a state takes its start states from {@link TRANSITIONS}: the SQL statements, the
+ * documentation (docs/states.md is generated from it) and the tests. A change outside the table
+ * does not exist.
  */
 
 /**

@@ -6,7 +6,7 @@ export function ruleReason(rule: { readonly scope: string; readonly value: strin
   return `${RULE_WORDS}${rule.scope}=${JSON.stringify(rule.value)}: `;
 }
 
-/** With these every {@link ruleReason} begins. */
+/** Beginning of every {@link ruleReason}. */
 export const RULE_WORDS = "suspended by rule ";
 
 /** The rule named in a `fail_reason`, with its text, if any. */

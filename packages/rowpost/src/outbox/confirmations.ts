@@ -35,7 +35,7 @@ export interface Confirmation {
  */
 export type ConfirmationStatus = "consumed" | "waiting" | "reported" | "outdated" | "unknown";
 
-/** What {@link Confirmation} led to. */
+/** Result of a {@link Confirmation}. */
 export interface ConfirmationResult {
   /** Result of the report. */
   readonly status: ConfirmationStatus;

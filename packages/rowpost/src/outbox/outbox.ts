@@ -48,22 +48,21 @@ export type EnqueueableList<Bodies extends readonly unknown[]> = {
   readonly [Index in keyof Bodies]: Enqueueable<Bodies[Index]>;
 };
 
-/** What {@link createOutbox} makes. */
+/** An outbox, as made by {@link createOutbox}. */
 export interface Outbox {
   /**
    * Writes one message in an open transaction: it is published if and only if that commits.
    *
-   * `tx` is the `tx` of {@link Outbox.transaction}, or the open transaction that you have: a
-   * connection of mysql2, mariadb or pg after BEGIN, a postgres.js transaction, a SQLite handle, or
-   * a transaction of Drizzle, Kysely, Knex, TypeORM, MikroORM, Sequelize or Prisma.
+   * `tx` is the `tx` of {@link Outbox.transaction} or your open transaction: a connection of
+   * mysql2, mariadb or pg after BEGIN, a postgres.js transaction, a SQLite handle, or a transaction
+   * of Drizzle, Kysely, Knex, TypeORM, MikroORM, Sequelize or Prisma.
    *
-   * Throws, with nothing written: `InvalidMessageError` (a field, size or body that cannot be),
-   * `ConfigurationError` (the table has no column for it), `SchemaError` (a table or column is
-   * missing), `PermissionError` (a right is), `TransactionRequiredError` (a pool, an ended or
-   * absent transaction, an unknown object), `DuplicateMessageError` ((type, key) is there already;
-   * the transaction stays usable, but on MySQL 8 and 9 roll it back soon: until it ends it holds up
-   * every other enqueue into the table). Errors of the database are passed on as the driver throws
-   * them.
+   * Throws, with nothing written: `InvalidMessageError` (an invalid field, size or body),
+   * `ConfigurationError` (the table lacks a column for it), `SchemaError` (a table or column is
+   * missing), `PermissionError`, `TransactionRequiredError` (a pool, an ended or absent
+   * transaction, an unknown object), `DuplicateMessageError` ((type, key) exists; the transaction
+   * stays usable, but on MySQL 8 and 9 roll it back soon: until it ends it blocks every other
+   * enqueue into the table). Other database errors are passed on unchanged.
    */
   enqueue<Body>(tx: unknown, message: Enqueueable<Body>, options?: EnqueueOptions): Promise<EnqueueStatus>;
   /**
@@ -77,17 +76,17 @@ export interface Outbox {
     options?: EnqueueOptions,
   ): Promise<EnqueueStatus[]>;
   /**
-   * Reports that messages were consumed (已消费), or could not be: for consumers that reach the
-   * producer's database. Any number of times, in any order, before the relay has written `sent` or
-   * long after: a message that is consumed stays so, and is never sent again. A `duplicate` at an
-   * inbox is to be confirmed like a handled one: the first confirmation may not have come through.
+   * Reports that messages were consumed (已消费) or failed, for consumers with access to the
+   * producer's database. May be called repeatedly and in any order, before the relay has written
+   * `sent` or long after: a consumed message stays consumed and is never sent again. Confirm a
+   * `duplicate` of an inbox too, since the first confirmation may have been lost.
    *
-   * In transactions of its own, 500 messages each; or in `tx`, a transaction of yours as {@link
-   * Outbox.enqueue} takes it, and then only if that commits. One result for each, in order.
+   * Uses its own transactions of 500 messages each, or your transaction `tx` (as for {@link
+   * Outbox.enqueue}), effective only if that commits. One result for each, in order.
    *
    * Throws `InvalidMessageError` and `ConfigurationError`, with nothing written;
-   * `TransactionRequiredError`; `SchemaError` and `PermissionError`; `DatabaseConflictError` when
-   * another transaction was in the way of yours: run that again.
+   * `TransactionRequiredError`; `SchemaError` and `PermissionError`; `DatabaseConflictError` on a
+   * conflict of your transaction with another: run it again.
    */
   confirm(confirmations: readonly Confirmation[], options?: { readonly tx?: unknown }): Promise<ConfirmationResult[]>;
   /**
@@ -101,9 +100,9 @@ export interface Outbox {
   /** The same on another pool, connection or handle of the same engine. */
   transaction<T>(on: unknown, work: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Wakes the relay of this process; for after the commit of a transaction that was not begun by
-   * {@link Outbox.transaction}. Without it the relay looks at its next poll. Costs nothing when
-   * there is no relay.
+   * Wakes the relay of this process, after the commit of a transaction not begun by {@link
+   * Outbox.transaction}. Otherwise the relay finds the messages at its next poll. Free without a
+   * relay.
    */
   wake(): void;
 }

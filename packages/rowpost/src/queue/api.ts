@@ -78,9 +78,9 @@ export interface Queue extends GroupCalls {
   append(messages: readonly QueueMessage[]): Promise<string[]>;
   append(message: QueueMessage): Promise<string[]>;
   /**
-   * Appends in your transaction (what `outbox.enqueue` takes): messages are there if and only if it
-   * commits. Do it last: other appends to the same partitions wait until it ends. Call {@link wake}
-   * after the commit.
+   * Appends in your transaction (as for `outbox.enqueue`): the messages exist if and only if it
+   * commits. Do it last, since other appends to the same partitions wait for its end, and call
+   * {@link wake} after the commit.
    */
   append(tx: unknown, messages: readonly QueueMessage[]): Promise<string[]>;
   /**
@@ -91,24 +91,24 @@ export interface Queue extends GroupCalls {
    */
   consume(options: QueueConsumeOptions): Promise<Consumer>;
   /**
-   * {@link consume} for a handler that takes many messages at once. Each message has its own
-   * outcome, attempts and record, and members of both kinds may share a group.
+   * {@link consume} with a handler of many messages. Each message has its own outcome, attempts and
+   * record; a group may have members of both kinds.
    *
    * Throws `ConfigurationError`, `InvalidNameError`, `UnknownTopicError`.
    */
   consumeBatches(options: ConsumeBatchesOptions): Promise<Consumer>;
   /**
-   * Joins a consumer group for a loop of your own: `receive` gives messages, each is settled by its
-   * `settle` or `fail`. All else is as with {@link consume}, and members of both kinds may share a
-   * group. A puller holds its partitions while nobody receives, too.
+   * Joins a consumer group with a loop of your own: `receive` returns messages, each to be settled
+   * by its `settle` or `fail`. Otherwise like {@link consume}; a group may have members of both
+   * kinds. A puller keeps its partitions even while nothing calls `receive`.
    *
    * Throws `ConfigurationError`, `InvalidNameError`, `UnknownTopicError`.
    */
   pull(options: PullOptions): Promise<Puller>;
   /**
-   * Hands a range of a topic to the handler once more, with a shadow group of its own,
-   * `group@replay`: no other group moves. Resolves when each message of the range is consumed or a
-   * dead letter; without dead letters the shadow group is deleted then.
+   * Passes a range of a topic to the handler again, in a shadow group `group@replay`; no other
+   * group moves. Resolves when each message of the range is consumed or dead. Without dead letters
+   * the shadow group is then deleted.
    *
    * Throws `ConfigurationError`, `GroupExistsError`, `InvalidIdError`, `InvalidNameError`,
    * `UnknownTopicError`.
@@ -154,8 +154,8 @@ export interface Queue extends GroupCalls {
    */
   rewind(options: RewindOptions): Promise<RewindReport>;
   /**
-   * Takes the last rewind of a group back: it goes on where it was before, but what has come again
-   * meanwhile does not come once more. Throws as {@link rewind}.
+   * Reverts the last rewind of a group. Messages that came again meanwhile do not come once more.
+   * Throws as {@link rewind}.
    */
   undoRewind(options: UndoRewindOptions): Promise<RewindReport>;
   /** Lists the rewinds of a group (who, when, from, to, why), newest first, at most 100. */

@@ -74,7 +74,7 @@ export interface ProducerPlace {
 export interface AppendRequest {
   readonly topic: string;
   readonly messages: readonly QueuedMessage[];
-  /** What the messages' partitions were chosen by: {@link TopicSettings.keyedPartitions}. */
+  /** {@link TopicSettings.keyedPartitions} by which the partitions were chosen. */
   readonly keyedPartitions: number;
   readonly producer: ProducerPlace;
   /** The server has rows to write, and this process is idle. */

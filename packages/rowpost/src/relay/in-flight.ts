@@ -24,7 +24,7 @@ export interface InFlightWindow {
   remove(messages: readonly InFlight[]): void;
   countOf(shard: number): number;
   entries(): IterableIterator<InFlight>;
-  /** Call before a scan starts; the number goes to {@link InFlightWindow.scanReturned}. */
+  /** Call before a scan starts; pass the number to {@link InFlightWindow.scanReturned}. */
   scanStarts(): number;
   /** Messages that left before that scan may be taken again (rule: listed-in-flight). */
   scanReturned(scan: number): void;

@@ -289,10 +289,7 @@ export function relaySettings(options: RelayOptions): RelaySettings {
   };
 }
 
-/**
- * Headroom for short test timings: the same length as the publish timeout, at most {@link
- * LEASE_HEADROOM_MS}.
- */
+/** Headroom for short timings in tests: the publish timeout, at most {@link LEASE_HEADROOM_MS}. */
 function headroomMs(publishTimeoutMs: number): number {
   return Math.min(LEASE_HEADROOM_MS, publishTimeoutMs);
 }

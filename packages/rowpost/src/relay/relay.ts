@@ -60,10 +60,10 @@ export interface DrainOptions {
 /** Publishes the messages of a table; several relays share the work. Made by `createRelay`. */
 export interface Relay {
   /**
-   * Opens the store, asks the broker, takes leases and runs until {@link Relay.stop}. Rejects, with
-   * nothing left running, for what no waiting mends: a table that is not as the layout says, a
-   * package that is missing, credentials or options that the broker refuses; and when the database
-   * is away. A broker that is away is waited for, and said to be so at level error.
+   * Opens the store, checks the broker, takes leases and runs until {@link Relay.stop}. Rejects,
+   * with nothing left running, when the database is away and for errors that waiting cannot fix: a
+   * table that differs from the layout, a missing package, credentials or options that the broker
+   * refuses. A broker that is away is logged at level error and waited for.
    */
   start(): Promise<void>;
   /**

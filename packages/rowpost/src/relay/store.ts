@@ -45,7 +45,7 @@ export interface Fence {
   readonly epochs: readonly (string | undefined)[];
 }
 
-/** What this table lets a relay do, found out by {@link RelayStore.open}. */
+/** Abilities of the table, detected by {@link RelayStore.open}. */
 export interface TableAbilities {
   /** An index begins with (state, topic) or, partial on waiting rows, with topic. */
   readonly scansByTopic: boolean;
@@ -72,7 +72,7 @@ export interface ScannedMessage {
   readonly type: string;
   readonly key: string;
   readonly topic: string;
-  /** Null: larger than the request's bodyLimit; {@link RelayStore.readBodies} reads it. */
+  /** Null when larger than the request's bodyLimit; {@link RelayStore.readBodies} reads it. */
   readonly body: string | null;
   readonly isBodyNull: boolean;
   /** 0 for a row of a shard that was not requested. */
@@ -122,7 +122,7 @@ export interface ScanRequest {
   readonly bodyLimit: number;
 }
 
-/** What a scan by topic asks of one topic; as in {@link ScanRequest}. */
+/** One topic of a scan by topic; see {@link ScanRequest}. */
 export interface TopicScan {
   readonly topic: string;
   readonly afterId: string;
@@ -228,7 +228,7 @@ export interface TimedRow extends SendingRow {
   readonly failReason: string | null;
 }
 
-/** What housekeeping decided for a {@link TimedRow}. */
+/** Decision of housekeeping about a {@link TimedRow}. */
 export interface TimedDecision extends RowToken {
   /**
    * `clearTimer` keeps the state: a `failed` row is not looked at again, a `sent` one has no
@@ -401,7 +401,6 @@ export interface RelayStore {
   close(): Promise<void>;
 }
 
-/** Options of {@link RelayStore.open}. */
 export interface RelayStoreOptions {
   readonly sendingMark: "on" | "off";
   readonly statementTimeoutMs: number;

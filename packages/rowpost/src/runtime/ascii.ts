@@ -9,7 +9,7 @@ export function inAscii(text: string): string {
   );
 }
 
-/** What {@link inAscii} was given. */
+/** Reverts {@link inAscii}. */
 export function fromAscii(text: string): string {
   return text.replace(/\\u([\dA-F]{4})/g, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }

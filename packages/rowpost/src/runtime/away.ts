@@ -36,7 +36,7 @@ function isAway(error: unknown): boolean {
   return codesOf(error).some((code) => AWAY.has(code));
 }
 
-/** By the user's own word, else {@link isAway}. To throw says no: an error may be anything. */
+/** The user's decision, by default {@link isAway}. If it throws, the answer is no. */
 export function awayBy(logger: Logger, ask: (error: unknown) => boolean = isAway): (error: unknown) => boolean {
   return (error) => {
     try {

@@ -42,8 +42,8 @@ export const BROKER: Made = {
 };
 
 /**
- * Refuses what is no object of options, a name that is not among `kinds`, and a value of another
- * kind. Throws {@link ConfigurationError}; `what` is how people call the thing.
+ * Refuses a value that is no options object, unknown names and wrong kinds. `what` names the
+ * object. Throws {@link ConfigurationError}.
  */
 export function checkOptions<Options extends object>(what: string, given: Options, kinds: OptionKinds<Options>): void {
   for (const [name, kind] of Object.entries<Kind | Kinds | Made>(kinds)) {
@@ -69,7 +69,7 @@ export function checkOptions<Options extends object>(what: string, given: Option
   }
 }
 
-/** Refuses a name that is not known; says which is nearest. Throws {@link ConfigurationError}. */
+/** Refuses unknown names and suggests the nearest. Throws {@link ConfigurationError}. */
 export function refuseUnknown(what: string, given: object, known: readonly string[]): void {
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;
@@ -78,7 +78,7 @@ export function refuseUnknown(what: string, given: object, known: readonly strin
   throw new ConfigurationError(`${what}: "${unknown}" is not an option (${known.join(", ")})${question}`);
 }
 
-/** The value, if it is one of these. Throws {@link ConfigurationError}, which names the option. */
+/** Throws {@link ConfigurationError}, which names the option, for any other value. */
 export function oneOf<Value>(name: string, value: Value, known: readonly Value[]): Value {
   if (known.includes(value)) return value;
   const words = known.filter((each) => each !== undefined).map((each) => JSON.stringify(each));

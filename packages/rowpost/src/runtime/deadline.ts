@@ -10,7 +10,6 @@ export class DeadlineError extends RowpostError {
   }
 }
 
-/** Options of {@link withDeadline}. */
 export interface DeadlineOptions {
   /** Action in the error's text: "the publish", "statement claim". */
   readonly what: string;
@@ -18,9 +17,8 @@ export interface DeadlineOptions {
 }
 
 /**
- * Runs `start` and settles as its promise does, but at the latest after `ms`: then it rejects with
- * {@link DeadlineError}. The work that hangs is left behind, and whatever comes of it is dropped.
- * Leaves no timer behind in any case.
+ * Settles like `start`, or rejects with {@link DeadlineError} after `ms`: the work continues
+ * unattended, and its result is dropped. Leaves no timer behind.
  */
 export async function withDeadline<Result>(
   start: () => Promise<Result>,

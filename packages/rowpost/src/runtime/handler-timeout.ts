@@ -29,8 +29,8 @@ interface Limit {
 }
 
 /**
- * Settles as `run` does, or rejects with {@link HandlerTimeoutError} when `ms` are over. The signal
- * that `run` gets is aborted with the same error.
+ * Settles like `run`, or rejects with {@link HandlerTimeoutError} after `ms`, which also aborts the
+ * signal of `run`.
  */
 export async function withHandlerTimeout<Result>(
   { clock, ms, what, signal, waitsForEnd = false, ended }: Limit,

@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry, when the user's program has `@opentelemetry/api` (an optional peer): its context
- * for message headers, and out of them.
+ * Reads and writes OpenTelemetry context in message headers, if the program has the optional peer
+ * `@opentelemetry/api`.
  */
 import { isThenable } from "./thenable.ts";
 import { VERSION } from "./version.ts";
@@ -63,9 +63,9 @@ export function loadTelemetry(): Promise<void> | undefined {
 }
 
 /**
- * Headers that carry the active span's context (`traceparent`, and whatever else the program's
- * propagator writes); undefined without an active span, without a propagator, or before {@link
- * loadTelemetry} has found the package.
+ * Headers with the active span's context (`traceparent` and others of the program's propagator);
+ * undefined without an active span or a propagator, or before {@link loadTelemetry} has found the
+ * package.
  */
 export function activeTraceHeaders(): Readonly<Record<string, string>> | undefined {
   if (api === undefined) return undefined;
@@ -89,13 +89,13 @@ export interface ProcessedMessage {
   readonly id: string | undefined;
   /** `messaging.destination.partition.id`. */
   readonly partition?: number | undefined;
-  /** What {@link activeTraceHeaders} has given it: the span becomes a child of that one. */
+  /** Headers from {@link activeTraceHeaders}: the span becomes a child of theirs. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * Runs `work` in a span `process TOPIC`, which ends with it and carries what it throws. Without the
- * package, or before {@link loadTelemetry}, it just runs.
+ * Runs `work` in a span `process TOPIC`, which records its error. Without the package, or before
+ * {@link loadTelemetry}, it only runs it.
  */
 export function inProcessSpan<Result>(message: ProcessedMessage, work: () => Result): Result {
   const begun = api === undefined ? undefined : begin(api, message);

@@ -14,7 +14,7 @@ export interface ExamineOptions {
   readonly layout?: TableLayout | undefined;
 }
 
-/** What {@link examine} came to. */
+/** Result of {@link examine}. */
 export interface Examination {
   /** Product and version; undefined: unreachable. */
   readonly server: string | undefined;

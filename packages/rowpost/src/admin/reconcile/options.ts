@@ -20,7 +20,7 @@ export interface ReconcileInbox {
 export interface ReconcileEffects {
   /** Their database. Default: the inbox's, else the producer's. */
   readonly database?: Database | undefined;
-  /** A SELECT with one row for each effect, written as {@link ReconcileOptions.businessQuery}. */
+  /** A SELECT with one row per effect, like {@link ReconcileOptions.businessQuery}. */
   readonly query: string;
 }
 

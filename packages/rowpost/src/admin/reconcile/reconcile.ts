@@ -6,7 +6,7 @@ import { type ReconcileOptions, type ReconcileProgress, type Settings, settingsO
 import { inSlices } from "./slices.ts";
 import type { ReconcileStore, UnknownConfirmation, UserQuery, Window } from "./store.ts";
 
-/** What {@link reconcile} came to. */
+/** Result of {@link reconcile}. */
 export interface ReconcileReport {
   /** Start of the window, ISO 8601, UTC. */
   readonly from: string;

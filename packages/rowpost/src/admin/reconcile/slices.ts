@@ -11,8 +11,8 @@ export class TooMuchError extends Error {}
 const SHORTEST_MS = 2_000;
 
 /**
- * Calls `work` for each slice, in the order of time. The first is the whole window; after a
- * {@link TooMuchError} it is halved. `mayFail`: false where it cannot be halved again.
+ * Calls `work` for each slice in order of time. Begins with the whole window and halves it after a
+ * {@link TooMuchError}. `mayFail` is false when it cannot be halved again.
  */
 export async function inSlices(
   { fromMs, toMs }: Window,

@@ -34,7 +34,7 @@ export function textOf(value: unknown): string | undefined {
 /** Properties of a copy outside its headers. */
 type Notes = Pick<ReceivedMessage, "id" | "topic">;
 
-/** Throws {@link MissingIdentityError}. `from` is what to call the message. */
+/** Throws {@link MissingIdentityError}. `from` names the message. */
 export function identityIn(
   from: string,
   headers: Readonly<Record<string, unknown>>,
@@ -55,8 +55,8 @@ export function identityIn(
 }
 
 /**
- * The identity in plain headers, names in lower case: for a broker of your own. Throws
- * {@link MissingIdentityError}.
+ * The identity in plain headers with lower-case names, for a broker of your own. Throws {@link
+ * MissingIdentityError}.
  */
 export function fromHeaders(headers: Readonly<Record<string, HeaderValue>>): ReceivedMessage {
   return identityIn("these headers", headers);

@@ -1,4 +1,4 @@
-/** Kafka: records as kafkajs and @platformatic/kafka give them. */
+/** Kafka: records of kafkajs and @platformatic/kafka. */
 import type { ReceivedMessage } from "../identity.ts";
 import { type HeaderValue, identityIn, textOf } from "./headers.ts";
 

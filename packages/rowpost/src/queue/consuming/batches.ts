@@ -28,16 +28,15 @@ export interface BatchOutcome {
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
 }
 
-/** What {@link ConsumeBatchesOptions.handler} is. */
+/** Type of {@link ConsumeBatchesOptions.handler}. */
 export type BatchHandler = (messages: readonly ConsumedMessage[], context: QueueHandlerContext) => unknown;
 
 /** Options of `queue.consumeBatches`: those of `queue.consume` and two more. */
 export interface ConsumeBatchesOptions extends Omit<QueueConsumeOptions, "handler"> {
   /**
-   * Called with messages of one partition, in the order of their ids; without `transactional` at
-   * most one of each ordering key. When it returns nothing, or a promise of nothing, all are
-   * consumed; a {@link BatchOutcome} names those that are not. A throw is a failed attempt of each,
-   * and so is any other answer.
+   * Called with messages of one partition in id order; without `transactional` at most one of each
+   * ordering key. If it returns nothing, or a promise of nothing, all are consumed; a {@link
+   * BatchOutcome} names the failed ones. A throw, or any other answer, is a failed attempt of each.
    */
   readonly handler: BatchHandler;
   /** Most messages in a batch, 1 to 10,000. Default 100. */

@@ -27,13 +27,13 @@ export interface PulledMessage<Body = unknown> extends ConsumedMessage<Body> {
    */
   settle(): Promise<void>;
   /**
-   * A failed attempt: it comes again after its backoff, or is a dead letter after the last one.
-   * Resolves and rejects as {@link settle}.
+   * Records a failed attempt: the message comes again after its backoff, or is dead after the last
+   * attempt. Resolves and rejects as {@link settle}.
    */
   fail(error: unknown): Promise<void>;
   /**
-   * It may take so many milliseconds more, from now on, instead of what is left of
-   * `settleWithinMs`. Throws what {@link settle} rejects with, and `ConfigurationError`.
+   * Gives the message this many ms from now, instead of the rest of `settleWithinMs`. Throws the
+   * errors of {@link settle}, and `ConfigurationError`.
    */
   extend(ms: number): void;
 }

@@ -24,7 +24,7 @@ export interface QueueHandlerContext {
   readonly signal: AbortSignal;
 }
 
-/** What {@link QueueConsumeOptions.handler} is. */
+/** Type of {@link QueueConsumeOptions.handler}. */
 export type MessageHandler = (message: ConsumedMessage, context: QueueHandlerContext) => unknown;
 
 /** Options of `queue.consume`. */
@@ -56,9 +56,10 @@ export interface QueueConsumeOptions {
   /** One record for each message (default), or one for a whole batch without failures. */
   readonly records?: "each" | "batch" | undefined;
   /**
-   * Every instance gets every message: it is a group of its own, `group@instance`. The name has to
-   * be the same after a restart, to go on where it was, and another one in each running process,
-   * such as the host's or the pod's. `queue.deleteGroup` removes that of an instance that is gone.
+   * Every instance gets every message, in a group of its own, `group@instance`. The name must
+   * survive a restart, to continue where the instance was, and differ between running processes,
+   * such as the host's or the pod's name. `queue.deleteGroup` removes the group of an instance that
+   * is gone.
    */
   readonly broadcast?: { readonly instance: string } | undefined;
   /**

@@ -1,4 +1,3 @@
-
 import type { Room, Run } from "../../databases/sql/queue/room.ts";
 import { integer, lowerCased, type Row, text, textOrNull } from "../../databases/sql/rows.ts";
 import { partitionOfId, queueMonth } from "../../message/queue-id.ts";

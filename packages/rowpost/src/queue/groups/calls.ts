@@ -33,7 +33,9 @@ export interface GroupCalls {
    * are exact up to a limit.
    */
   groups(options: GroupsOptions): Promise<GroupStatus[]>;
-  /** Members of the group take nothing more until {@link resume}. False: it was paused already. */
+  /**
+   * Pauses the members of the group until {@link resume}. Returns false when it was already paused.
+   */
   pause(options: HandOptions): Promise<boolean>;
   /** Returns false when it was not paused. */
   resume(options: Pick<HandOptions, "topic" | "group">): Promise<boolean>;

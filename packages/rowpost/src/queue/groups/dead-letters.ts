@@ -56,7 +56,7 @@ export interface DeadLetter {
   readonly message: TailedMessage | undefined;
 }
 
-/** A page of {@link DeadLetter}s, in order of partition and id. */
+/** A page of {@link DeadLetter}s, ordered by partition and id. */
 export interface DeadLetterPage {
   /** Ordered by partition and id. */
   readonly letters: readonly DeadLetter[];

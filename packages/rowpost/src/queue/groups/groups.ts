@@ -118,7 +118,7 @@ export interface SkipOptions extends HandOptions {
 const LONGEST_AUTHOR = 64;
 const LONGEST_REASON = 255;
 
-/** What every change by hand has; names and texts are looked at by {@link checkedHand}. */
+/** Options of every change by hand; {@link checkedHand} checks names and texts. */
 export const HAND: OptionKinds<HandOptions> = { topic: "any", group: "any", author: "any", reason: "any" };
 
 /** Throws `ConfigurationError`, `InvalidNameError`. */

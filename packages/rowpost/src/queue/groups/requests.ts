@@ -1,4 +1,3 @@
-
 export interface StoredGroupPartition {
   readonly group: string;
   readonly partition: number;

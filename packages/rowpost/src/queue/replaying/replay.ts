@@ -1,6 +1,6 @@
 /**
- * Reads a range of a topic once more, with a group of its own: the shadow group `group@replay`. No
- * other group moves, which makes it the safer way beside a rewind.
+ * Reads a range of a topic again in a shadow group, `group@replay`. No other group moves, so it is
+ * safer than a rewind.
  */
 import { checkQueueId } from "../../message/queue-errors.ts";
 import { queueIdOfDate } from "../../message/queue-id.ts";

@@ -1,4 +1,3 @@
-
 /** A group that still needs a month. */
 export interface NeedingGroup {
   readonly group: string;

@@ -1,4 +1,3 @@
-
 /** A message in a list, without its body. */
 export interface FoundMessage {
   readonly id: string;

@@ -24,7 +24,7 @@ export interface Topics {
   alter(options: TopicOptions): Promise<TopicSettings>;
   list(): Promise<TopicSettings[]>;
   remove(topic: string): Promise<boolean>;
-  /** As it was seen last, at most {@link FRESH_MS} ago. Throws `UnknownTopicError`. */
+  /** Settings at most {@link FRESH_MS} old. Throws `UnknownTopicError`. */
   settings(topic: string): Promise<TopicSettings>;
   /** Last known settings, of any age. */
   known(topic: string): TopicSettings | undefined;

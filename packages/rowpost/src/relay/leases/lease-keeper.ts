@@ -1,25 +1,22 @@
 /**
- * Leases: which shards this relay instance may work on, and until when. One instance alone holds
- * all shards; several share them evenly within a few heartbeats, with no configuration.
+ * Leases: the shards that this relay instance may work on, and until when. A single instance holds
+ * all shards; several share them evenly within a few heartbeats, without configuration.
  *
- * - Time left is counted on this process's monotonic clock from *before* the renewal was sent: the
+ * - Time left is measured on the process's monotonic clock from *before* the renewal was sent: the
  *   database may have written lease_until later, never earlier.
- * - A shard is taken when it is free, or when its row (owner, epoch, lease_until) was seen
- *   unchanged for the owner's whole lease length on our own clock. lease_until itself is never
- *   compared with a clock: a database clock that stepped neither steals nor freezes a shard (rule:
- *   hand-over). A dead owner's is taken at once where its session lock tells (rule: session-lock).
- * - Every acquisition raises the epoch and recovers, also that of a shard which the table says is
- *   ours already: the reply to an earlier acquisition may have been lost, and with it what it held
- *   (rule: watched-sending).
- * - A shard is given away only after its own publishes have settled; until then it is kept and
- *   renewed (rule: hand-over).
+ * - A shard is taken when it is free, or when its row (owner, epoch, lease_until) stayed unchanged
+ *   for the owner's whole lease length on our own clock. lease_until is never compared with a clock,
+ *   so a stepped database clock neither steals nor freezes a shard (rule: hand-over). A free session
+ *   lock lets a dead owner's shard be taken at once (rule: session-lock).
+ * - Every acquisition raises the epoch and recovers, even of a shard that the table says is ours:
+ *   the reply to an earlier acquisition may have been lost (rule: watched-sending).
+ * - A shard is given away only after its own publishes have settled (rule: hand-over).
  */
 import type { InFlightWindow } from "../in-flight.ts";
 import type { RelaySettings } from "../options.ts";
 import type { Fence, HeldShard, LeaseStore, LeaseView, ShardLease, SuspensionRule } from "../store.ts";
 import { createLockWatch } from "./lock-watch.ts";
 
-/** Options of {@link createLeaseKeeper}. */
 export interface LeaseKeeperOptions {
   readonly leases: LeaseStore;
   readonly owner: string;

@@ -29,8 +29,7 @@ export interface LockWatch {
   /** There are locks to check. */
   readonly hasOthers: boolean;
   /**
-   * The lock of this owner has been free for {@link LOOK_MS}, and the last heartbeat still read its
-   * name.
+   * The owner's lock has been free for {@link LOOK_MS}, and the last heartbeat still read its name.
    */
   isDead(owner: string): boolean;
   isAlive(owner: string): boolean;

@@ -1,8 +1,6 @@
 /**
- * How long the relay waits before it looks again. Fast after activity, slow when idle: 200 messages
- * a second find a poll every {@link PollOptions.minMs}, an idle table is asked about four times a
- * second (DESIGN 6 "Wake-up"; the idle cost is bounded to 10 statements a second over scan,
- * heartbeat and housekeeping together).
+ * Pause between polls: {@link PollOptions.minMs} under load, about four polls a second when idle.
+ * An idle relay runs at most 10 statements a second over scan, heartbeat and housekeeping.
  */
 import type { Clock } from "../../runtime/clock.ts";
 

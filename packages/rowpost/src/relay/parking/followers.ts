@@ -1,22 +1,19 @@
 /**
  * Followers: messages that wait behind an earlier one of their ordering key, its head. A head may
- * be blocked for hours (it waits for its retry, is delayed, suspended, or failed), or busy with a
- * long queue behind it. Its followers are moved out of the scans once, behind its id, and cost
- * nothing while they stand there:
+ * wait for hours (for its retry, delayed, suspended, or failed) or have a long queue. Its followers
+ * are moved out of the scans once and cost nothing there:
  *
  *              a scan meets it behind a blocked head
  *   waiting  ─────────────────────────────────────────►  behind (next_retry_at = 3000-01-01 + head)
  *      ▲                                                    │
  *      └────────────────────────────────────────────────────┘
- *        the head was sent, or stands there no more: a batch at a time, the next one when the key
- *        is free again
+ *        the head was sent or no longer blocks: a batch at a time, the next one when the key is free
  *
- * Who brings them back: the relay that sees the head go, which remembers the heads of its keys; and
- * for what it does not remember (it was restarted, another relay or a person moved the head) the
- * leader's housekeeping, which asks for each head that has rows behind it whether it still stands.
- * Bringing one back too early is harmless: the order of keys is read from the table for each batch
- * (rule: key-order), and the row is set behind again. Setting one behind locks its head, so that no
- * head can settle between the look and the write and leave its followers behind.
+ * The relay that sees a head go brings them back; it remembers the heads of its keys. For other
+ * heads (after a restart, or moved by another relay or a person) the leader's housekeeping checks
+ * each head with rows behind it. Bringing a row back too early is harmless: the order of keys is
+ * read from the table for each batch (rule: key-order), and the row is set behind again. Setting a
+ * row behind locks its head, so that it cannot settle meanwhile and strand its followers.
  */
 
 import { compareIds } from "../../runtime/compare-ids.ts";

@@ -1,6 +1,5 @@
 /**
- * What the answers of a publish say about its topic and about its broker: the one place that opens
- * and closes breakers and gates, and tells of it.
+ * Opens and closes breakers and gates according to the answers of a publish, and reports it:
  *
  * | answer                         | its topic         | its broker            |
  * | ------------------------------ | ----------------- | --------------------- |

@@ -1,6 +1,6 @@
 /**
- * How much a topic may take now. Everything that keeps a topic from being sent meets here, so that
- * a scan can leave out the topics that take nothing (rule: isolation):
+ * How much a topic may take now. Combines all causes that hold back a topic, so that scans can leave
+ * it out (rule: isolation):
  *
  * | cause                                  | until                               | kept in            |
  * | -------------------------------------- | ----------------------------------- | ------------------ |
@@ -11,14 +11,12 @@
  * | it uses up its share of the window     | one of its messages is settled      | this file          |
  * | another relay takes it (`routes`)      | ever                                | outlets.ts         |
  *
- * Nothing of this is written to the table: the rows of a topic that takes nothing are not read.
- * What concerns single rows is written, once: followers of an ordering key stand behind their head
- * (followers.ts), a row that nobody can send becomes `failed`, one under a suspension rule becomes
- * `suspended` (set-aside.ts).
+ * None of this is written to the table. Causes that concern single rows are, once: followers of an
+ * ordering key are set behind their head (followers.ts), a row that can never be sent becomes
+ * `failed`, one under a suspension rule `suspended` (set-aside.ts).
  *
- * The window has as many places as one topic may use alone, twice over; each topic may hold as many
- * as are free (runtime/fair-shares.ts), of messages and of bytes. A topic whose messages hang takes
- * half of the window with it, and the other half goes on.
+ * The window has twice the places that one topic may use alone; each topic may hold as many messages
+ * and bytes as are free (runtime/fair-shares.ts). A topic that hangs takes half of the window.
  */
 import { createFairShares } from "../../runtime/fair-shares.ts";
 import type { InFlight } from "../in-flight.ts";

@@ -1,6 +1,6 @@
 /**
- * Circuit breaker per topic: a topic that cannot be sent must neither burn its messages' attempts
- * at full speed nor take the place of the others in the window.
+ * Circuit breaker per topic: a topic that cannot be sent must neither use up its messages' attempts
+ * at full speed nor fill the window.
  *
  *            all refused, a retry can mend it               its rest is over
  *   well  ────────────────────────────────────►  resting  ─────────────────►  probing
@@ -8,11 +8,11 @@
  *    │                                              └────────────────────────────┤ again
  *    └───────────────────────────────────────────────────────────────────────────┘ one was sent
  *
- * - When nothing of a publish was sent because the *destination* is throttled or away, or because
- *   no answer came, the topic rests for a growing time and is then probed with one message.
- * - When every message failed for a reason of the *message* kind that a retry can mend (the topic
- *   does not exist, has the wrong type), it is slowed to at most {@link MESSAGE_PROBE} messages a
- *   second: these attempts count, so the messages do reach `failed`.
+ * - When the *destination* is throttled, away or gave no answer, the topic rests for a growing time
+ *   and is then probed with one message.
+ * - When every message failed with scope *message* and a retry can help (the topic does not exist or
+ *   has the wrong type), it is slowed to {@link MESSAGE_PROBE} messages a second. These attempts
+ *   count, so the messages do reach `failed`.
  */
 import { backoffCeilingMs } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
