@@ -73,7 +73,8 @@ export function encodeMessage(
     topic: checkText(name, "topic", message.topic, limits.topic),
     body,
     headers: encodeHeaders(name, message.headers, columns.headers === undefined ? undefined : added),
-    // Without the column JSON variants go out as plain JSON; the INSERT recognizes bytes by their mark.
+    // Without the column JSON variants go out as plain JSON; the INSERT recognizes bytes by their
+    // mark.
     contentType: columns.contentType === undefined && isJson(contentType) ? null : contentType,
     orderingKey: orderingKey === undefined ? null : checkText(name, "orderingKey", orderingKey, limits.orderingKey),
     ...encodeDelay(name, message),

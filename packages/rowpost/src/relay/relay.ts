@@ -204,8 +204,8 @@ export function createRelay(options: RelayOptions): Relay {
         complete = await engine.exhausted(untilMs - settings.clock.monotonicMs(), signal);
         left = ending.aborted ? undefined : await engine.left().catch(() => undefined);
         idlePasses = sum(engine.counts) === countsBefore ? idlePasses + 1 : 0;
-        // Messages that came due since the last scan are in no backoff. Due messages left after two passes
-        // without effect are held back by a rule, or locked.
+        // Messages that came due since the last scan are in no backoff. Due messages left after two
+        // passes without effect are held back by a rule, or locked.
         const hasComeDue = left !== undefined && left.due > 0 && idlePasses < 2;
         const inMs = hasComeDue ? 0 : left?.nextBackoffInMs;
         if (!untilEmpty || !complete || inMs === undefined) break;

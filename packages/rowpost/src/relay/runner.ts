@@ -101,8 +101,8 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
           reports.databaseBack(name);
         }
         if (waitMs > 0) await clock.sleep(waitMs, stopping.signal);
-        // SQLite answers within the call: a chain of microtasks would keep timers from running, including
-        // the heartbeat's.
+        // SQLite answers within the call: a chain of microtasks would keep timers from running,
+        // including the heartbeat's.
         else await setImmediate();
       } catch (error) {
         failures += 1;

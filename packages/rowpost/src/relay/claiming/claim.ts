@@ -31,8 +31,8 @@ export function createClaim({ store, settings, keeper, window, giveBack }: Claim
       settings.metrics.observe("rowpost_claim_duration_ms", {}, settings.clock.monotonicMs() - startedMs);
       return ours;
     } catch (error) {
-      // The rows may be marked. Nothing is published; the sweep over `sending` rows brings them back
-      // (rule: watched-sending).
+      // The rows may be marked. Nothing is published; the sweep over `sending` rows brings them
+      // back (rule: watched-sending).
       window.remove(messages);
       throw error;
     }

@@ -134,8 +134,8 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     plan.returned(chosen, rows, isFull);
     turn.complete &&= cursors.every(({ cursor }) => cursor.complete);
     const complete = !chosen.isPart && turn.complete;
-    // A topic may get its first rows between looks. One scan may complete a walk; of several, each must
-    // cover its topics.
+    // A topic may get its first rows between looks. One scan may complete a walk; of several, each
+    // must cover its topics.
     turn.dueFull ||= cursors.some(({ cursor }) => cursor.dueFull);
     const { dueFull } = turn;
     const whole = complete && !dueFull && chosen.looked && (chosen.isFirst || turn.fromStart);

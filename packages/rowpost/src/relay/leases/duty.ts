@@ -60,8 +60,8 @@ export function createDuty({ settings, keeper, reports, store }: DutyOptions): D
 
   async function leave(part: (typeof WORK)[number], error: unknown): Promise<void> {
     const nowMs = clock.monotonicMs();
-    // A look proves scans, not claims or settles, so each pause is longer; at least two leases after a
-    // failed settle, so that others get the rest.
+    // A look proves scans, not claims or settles, so each pause is longer; at least two leases
+    // after a failed settle, so that others get the rest.
     relapses = nowMs - backAtMs < 4 * leaseMs ? relapses + 1 : 0;
     const doublings = relapses + (part === "settle" ? 1 : 0);
     notBeforeMs = doublings === 0 ? nowMs : nowMs + Math.min(LONGEST_PAUSE_MS, leaseMs * 2 ** doublings);

@@ -94,8 +94,8 @@ describe("leases", () => {
     const heir = member(table, clock, "b");
     await dead.keeper.heartbeat();
     await heir.keeper.heartbeat();
-    // The database's clock jumps an hour ahead: every lease_until is in the past, and nothing may be
-    // taken because of it.
+    // The database's clock jumps an hour ahead: every lease_until is in the past, and nothing may
+    // be taken because of it.
     table.nowMs += 3_600_000;
     await pass(table, clock, LEASE_MS - 1);
     await heir.keeper.heartbeat();

@@ -141,8 +141,8 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
     for (const key of keys) {
       const known = heads.get(key);
       if (known === undefined || known.gone.size === 0) continue;
-      // Each head separately, since the key's first message may be behind any of them, and a batch of
-      // another head's followers would only wait for it.
+      // Each head separately, since the key's first message may be behind any of them, and a batch
+      // of another head's followers would only wait for it.
       for (const headId of [...known.gone]) {
         const count = await broughtBack([headId]);
         if (count < batchSize) known.gone.delete(headId);

@@ -77,7 +77,8 @@ export function createHealth({ settings, outlets, breaker, events, ...on }: Heal
   }
 
   function learnOfTopic(topic: string, tally: Tally): void {
-    // Not after counted failures: a good message would cut the backoff of a bad one short each time.
+    // Not after counted failures: a good message would cut the backoff of a bad one short each
+    // time.
     const wasAway = breaker.wasAway(topic);
     const { reason } = tally;
     const change = breaker.report({ ...tally, topic });

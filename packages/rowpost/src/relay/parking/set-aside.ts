@@ -47,8 +47,8 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
       rows: broken.map(({ row, reason }) => ({ ...scannedToken(row), failReason: reason })),
       nextRetryInMs: null,
     });
-    // None: the leases were lost, and the next owner reports. Fewer than requested: an unknown one is
-    // locked or changed, so each is reported once.
+    // None: the leases were lost, and the next owner reports. Fewer than requested: an unknown one
+    // is locked or changed, so each is reported once.
     if (failed === 0) return;
     for (const { row, reason } of broken) {
       if (told.get(row.id) !== row.lockVersion) reports.failed(row, reason, null);

@@ -111,8 +111,8 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
         return undefined;
       }
       if (kind !== "refusing" && known !== undefined && known.kind !== "refusing" && restMs(topic) > 0) {
-        // A call from before the rest proves nothing. Otherwise a full window would lead to the longest
-        // rest at once.
+        // A call from before the rest proves nothing. Otherwise a full window would lead to the
+        // longest rest at once.
         known.probing = 0;
         if (Number.isFinite(retryAfterMs)) {
           known.openUntilMs = Math.max(known.openUntilMs, clock.monotonicMs() + Number(retryAfterMs));

@@ -61,8 +61,8 @@ function failure(
 ): Outcome {
   const policy = settings.policyOf(message.type);
   const attempts = message.retryCount + 1;
-  // Recoveries are delivery_count minus retry_count. An outcome clears them; otherwise a few crashes
-  // over a long life would fail the message (rule: crash-counting).
+  // Recoveries are delivery_count minus retry_count. An outcome clears them; otherwise a few
+  // crashes over a long life would fail the message (rule: crash-counting).
   const counted = { retryDelta: 1, deliveryDelta: attempts - token.deliveryCount } as const;
   const failReason = `${result.code}: ${result.reason}`;
   const mendable = result.retriable || result.scope === "unknown";

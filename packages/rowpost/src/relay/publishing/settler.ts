@@ -94,7 +94,8 @@ export function createSettler(options: SettlerOptions): Settler {
       if (left.length === 0) return;
       try {
         await settings.reach("beforeSettle");
-        // Without a token, an earlier copy still running on the server could hit a later claim of the row.
+        // Without a token, an earlier copy still running on the server could hit a later claim of
+        // the row.
         if (tries > 1 && !hasClaimToken) await store.abandonSessions();
         const startedMs = clock.monotonicMs();
         const unmatched = await store.settle({
