@@ -14,8 +14,8 @@ export interface NewMessage<Body = unknown> {
    */
   readonly type: string;
   /**
-   * Message key, 业务幂等键: the business identity, such as an order number. 1 to 128 characters, no
-   * trailing blank.
+   * Message key, 业务幂等键: the business identity, such as an order number. 1 to 128 characters,
+   * no trailing blank.
    */
   readonly key: string;
   /** Topic to publish to, 1 to 255 characters. */

@@ -1,15 +1,15 @@
 /**
  * The six states of a message and the one table of legal transitions between them.
  *
- * The numbers 0-3 are those of the `status` column of `t_local_message` (待发送 发送中 已发送 发送失败). Every
- * change of a state takes its start states from {@link TRANSITIONS}: the SQL statements, the
- * documentation (docs/states.md is generated from it) and the tests. A change outside the table
- * does not exist.
+ * The numbers 0-3 are those of the `status` column of `t_local_message` (待发送 发送中 已发送
+ * 发送失败). Every change of a state takes its start states from {@link TRANSITIONS}: the SQL
+ * statements, the documentation (docs/states.md is generated from it) and the tests. A change
+ * outside the table does not exist.
  */
 
 /**
- * State of a message. `pending` 待发送, `sending` 发送中, `sent` 已发送, `failed` 发送失败, `consumed` 已消费,
- * `suspended` 已挂起.
+ * State of a message. `pending` 待发送, `sending` 发送中, `sent` 已发送, `failed` 发送失败,
+ * `consumed` 已消费, `suspended` 已挂起.
  */
 export type MessageState = "pending" | "sending" | "sent" | "failed" | "consumed" | "suspended";
 

@@ -48,7 +48,6 @@ export interface RelayEngine extends RelayRunner {
   resetBackoff(topic: string): Promise<number>;
 }
 
-/** Opens nothing yet. */
 export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const { database, broker, layout, settings, events, cutoff } = options;
   const { clock, publishTimeoutMs } = settings;

@@ -7,9 +7,7 @@ import type { OutgoingMessage } from "../brokers/broker.ts";
 import type { ScannedMessage } from "./store.ts";
 
 export interface InFlight {
-  /** As scanned. */
   readonly row: ScannedMessage;
-  /** As the broker gets it. */
   readonly outgoing: OutgoingMessage;
   readonly epoch: string;
 }

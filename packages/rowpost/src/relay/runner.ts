@@ -1,4 +1,3 @@
-/** The loops of a relay. */
 import { setImmediate } from "node:timers/promises";
 import { onAbort, untilAborted } from "../runtime/abort.ts";
 import { LONGEST_RETRY_MS, retryPauseMs } from "../runtime/backoff.ts";

@@ -20,7 +20,6 @@ export interface RelaySourceOptions {
   readonly settings: RelaySettings;
   readonly store: Pick<RelayStore, "open" | "close">;
   readonly onRowRefused: RelayStoreOptions["onRowRefused"];
-  /** Patterns of the relay's topics; undefined: every topic. */
   readonly topics: readonly string[] | undefined;
   /** Cuts every connection to the database. */
   readonly cutoff: AbortSignal;
@@ -33,7 +32,6 @@ const WITHOUT_INDEX =
   "this table has no index that leads to the messages of a topic: while one topic rests, those of the others are " +
   "looked for among its rows; create it to keep topics apart";
 
-/** Opens nothing yet. */
 export function createSource(options: RelaySourceOptions): RelaySource {
   const { database, layout, settings, store, topics, cutoff, onRowRefused } = options;
   let abilities: TableAbilities = { scansByTopic: false, setsBehind: false, missingIndexes: [] };

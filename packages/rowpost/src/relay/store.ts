@@ -176,7 +176,6 @@ export interface Outcome extends RowToken {
   readonly failReason: string | null;
 }
 
-/** Current state of a row. */
 export interface RowNow {
   readonly id: string;
   readonly state: MessageState | "unknown";
@@ -313,11 +312,10 @@ export interface LeaseStore {
   reports(): Promise<readonly RelayStatus[]>;
   /** JSON, for people elsewhere. */
   report(request: { readonly owner: string; readonly report: string }): Promise<void>;
-  /** Removes this instance from the registry. */
   leave(owner: string): Promise<void>;
   /** Free locks: their sessions have ended. */
   freeLocks(locks: readonly string[]): Promise<readonly string[]>;
-  /** Our own lock's session. */
+  /** Called when our own lock's session is lost. */
   onSessionLost(listener: () => void): void;
 }
 
@@ -331,7 +329,7 @@ export interface RelayStore {
   readonly housekeeping: HousekeepingStore;
   /** Due and immediate pending rows, READ COMMITTED, no locks. */
   scan(request: ScanRequest): Promise<ScannedMessage[]>;
-  /** Rows that are gone are missing. */
+  /** By id; deleted rows are missing. */
   readBodies(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Topics outside `known` with waiting rows, due or not: a superset is cheaper. */
   waitingTopics(request: { readonly known: readonly string[]; readonly limit: number }): Promise<string[]>;
@@ -384,7 +382,6 @@ export interface RelayStore {
    */
   settleWithin(request: {
     readonly fence: Fence;
-    /** As claimed. */
     readonly rows: readonly RowToken[];
     readonly from: "sending" | "pending";
     readonly onSent: "keep" | "archive" | "delete";
@@ -511,7 +508,7 @@ export interface HousekeepingStore {
    * below deliver_at (rule: delay-is-not-retry). Rows behind a head stay.
    */
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
-  /** The database's clock, in epoch milliseconds. */
+  /** Epoch milliseconds. */
   clockMs(): Promise<number>;
   /**
    * Transactions older than that which retain the row versions of this many others: at most 5,

@@ -12,7 +12,6 @@ import type { Partition } from "./partition.ts";
 const LONGEST_LEASE_MS = 600_000;
 
 export interface Carefulness {
-  /** Current length of leases. */
   readonly leaseMs: number;
   /** Partitions taken from members that fell silent. */
   acquired(silent: readonly number[]): void;
@@ -20,7 +19,6 @@ export interface Carefulness {
   isSilent(partition: number): boolean;
   /** Dropped before every suspect message had its turn. */
   dropped(partition: Partition): void;
-  /** Runs before each heartbeat. */
   beats(held: Iterable<Partition>): void;
   /** Returns false when this member no longer holds the partition. */
   mark(partition: Partition, delivery: Delivery): Promise<boolean>;

@@ -1,4 +1,3 @@
-/** A message under way and its outcome. */
 import type { Resting } from "../../runtime/rests.ts";
 import type { DueRedelivery, StoredQueueMessage } from "../store.ts";
 import type { HandedOut } from "./message.ts";
@@ -9,7 +8,6 @@ export type Outcome =
       readonly kind: "failed";
       readonly durationMs: number;
       readonly error: string;
-      /** Thrown by the handler. */
       readonly thrown?: unknown;
       readonly final: boolean;
       /** Its handler still runs. */
@@ -32,7 +30,6 @@ export interface Delivery extends HandedOut, Resting {
   readonly countedAttempt: number;
   /** Read from message_redelivery. */
   readonly again: boolean;
-  /** Start of the handler. */
   startedMs: number | undefined;
   /** Waits for a service that is away. */
   rests: boolean;
@@ -46,7 +43,6 @@ export interface Delivery extends HandedOut, Resting {
   outcome: Outcome | undefined;
 }
 
-/** Earlier attempts on a message. */
 export type Tried = Pick<DueRedelivery, "attempt" | "firstAttempt">;
 
 /** `tried`: earlier attempts. */

@@ -33,7 +33,6 @@ export interface FillingOptions {
   readonly store: ConsumptionStore;
   readonly work: Work;
   readonly stopping: AbortSignal;
-  /** All partitions of this member. */
   readonly held: ReadonlyMap<number, Partition>;
   /** Returns false when this member no longer holds the partition. */
   readonly mark: (partition: Partition, delivery: Delivery) => Promise<boolean>;

@@ -1,4 +1,3 @@
-/** Metrics and events of a member's messages. */
 import { queueIdMs } from "../../message/queue-id.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import { createHandlingReports, type HandlingReports } from "../../runtime/handling-reports.ts";

@@ -12,7 +12,6 @@ import { recordOf, recordsOf, redeliveryOf, releasedKeys } from "./written.ts";
 
 const SILENT = `${BEGUN_MARK}, and was not heard of since: it died, or its event loop stood still`;
 
-/** Deliveries settled together. */
 export interface Finished {
   readonly settlement: Settlement;
   readonly deliveries: readonly Delivery[];
@@ -54,7 +53,6 @@ export interface Partition {
   finished(): Finished | undefined;
   /** Finished behind an open head and not recorded. */
   finishedAhead(): Finished | undefined;
-  /** Frees the body. */
   letGo(delivery: Delivery): void;
   /** Mark that this attempt begins. */
   markOf(delivery: Delivery): Settlement;
@@ -69,7 +67,7 @@ export interface Partition {
 export interface PartitionOptions {
   readonly progress: Progress;
   readonly store: Pick<ConsumptionStore, "read">;
-  /** Months that have a table, in order. */
+  /** In order. */
   readonly months: () => Promise<readonly number[]>;
   readonly settings: Pick<
     ConsumerSettings,

@@ -63,7 +63,6 @@ export function createTransactionalWork(options: WorkOptions): Work {
     const { signal } = partition.abort;
     /** Failures of the first delivery after its handler ran. */
     let tries = 0;
-    /** Failed transactions in a row. */
     let failures = 0;
     /** Their common transaction failed: they go one by one. */
     let alone = 0;

@@ -7,7 +7,6 @@ import type { Task } from "../../runtime/lanes.ts";
 import type { Lanes } from "./lanes.ts";
 
 export interface Turns extends Lanes {
-  /** Begins every task that may begin now. */
   begin(): void;
 }
 
@@ -27,7 +26,6 @@ export function createTurns(mayBegin: () => boolean): Turns {
       const [turn] = turns;
       if (turn === undefined || (turn.lane !== undefined && busy.has(turn.lane))) continue;
       turns.shift();
-      // Moves behind the other partitions.
       waiting.delete(partition);
       if (turns.length > 0) waiting.set(partition, turns);
       return turn;

@@ -18,7 +18,6 @@ export interface WorkOptions {
   readonly reports: HandlingReports;
   /** This member no longer holds the partition. */
   readonly onFencedOut: (partition: Partition) => void;
-  /** Deliveries have left the partition. */
   readonly onSettled: (partition: Partition) => void;
   /** Default: the `concurrency` of the settings. */
   readonly lanes?: Lanes | undefined;
@@ -26,11 +25,10 @@ export interface WorkOptions {
 }
 
 export interface Work {
-  /** Deliveries were added to the partition. */
   begin(partition: Partition, deliveries: readonly Delivery[]): void;
   /** Over time, messages finished behind an open one may be written. */
   look(partition: Partition): void;
-  /** Ends the rests. */
+  /** Ends the waits for services that are away. */
   close(): void;
 }
 

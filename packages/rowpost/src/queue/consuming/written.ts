@@ -1,4 +1,3 @@
-/** Records, redeliveries and released keys of a settlement. */
 import { MOST_IN_A_RECORD, queueMonth } from "../../message/queue-id.ts";
 import type { ConsumptionRecord, Redelivery } from "../store.ts";
 import { type Delivery, hasRecord, holdsUp, isDone } from "./delivery.ts";

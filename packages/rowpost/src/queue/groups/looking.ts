@@ -12,7 +12,7 @@ import { firstUnread, monthsOf, type Unfinished } from "./unread.ts";
 export interface Groups extends ChangesByHand {
   /** Ordered by group and partition; of one group, or all. */
   partitions(topic: string, group?: string): Promise<StoredGroupPartition[]>;
-  /** Database clock, in epoch milliseconds. */
+  /** Epoch milliseconds. */
   nowMs(): Promise<number>;
   /** In order. */
   months(topic: string): Promise<number[]>;

@@ -66,7 +66,6 @@ ${lookUp("LEFT JOIN", "message_group", "g", part`g.topic_id = p.topic_id AND g.c
 WHERE p.topic_id = ${topic}${group === undefined ? plain("") : part` AND p.consumer_group_id = ${group}`}
 ORDER BY p.consumer_group_id, p.partition_no`;
 
-/** At most `limit`. */
 export const countMessages = (range: UnreadRange, limit: number): Cold => cold("countMessages")`
 SELECT count(*) AS n FROM (SELECT 1 AS one FROM ${quoted(infoTable(range.topic, range.month))}${by("PRIMARY")} WHERE ${isWithin(range)} LIMIT ${limit}) AS unread`;
 

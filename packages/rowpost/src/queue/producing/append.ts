@@ -27,7 +27,6 @@ export interface AppenderOptions {
   readonly besideServer: boolean;
   /** Longest wait of an append without a transaction, in ms. */
   readonly timeoutMs: number;
-  /** Begins, runs, commits. */
   readonly transaction: <T>(work: (tx: Executor) => Promise<T>) => Promise<T>;
 }
 

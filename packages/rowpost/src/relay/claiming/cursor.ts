@@ -28,7 +28,6 @@ function roundedUp(rows: number): number {
   return Math.min(MOST_FOREIGN, 2 ** Math.ceil(Math.log2(Math.max(1, rows))));
 }
 
-/** Rows of each branch. */
 export interface Branches {
   readonly immediateLimit: number;
   readonly dueLimit: number;

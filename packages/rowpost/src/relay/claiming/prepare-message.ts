@@ -8,7 +8,6 @@ import type { ScannedMessage } from "../store.ts";
 export type Prepared = { readonly outgoing: OutgoingMessage } | { readonly broken: string };
 
 export interface PrepareOptions {
-  /** The layout has content_type. */
   readonly hasContentType: boolean;
   /** Bodies are stored as bytes. */
   readonly isBinary?: boolean | undefined;

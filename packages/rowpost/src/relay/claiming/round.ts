@@ -25,7 +25,6 @@ export interface RoundOptions {
   readonly parking: Parking;
   readonly refusals: Pick<Refusals, "holds">;
   readonly claim: (batch: readonly InFlight[]) => Promise<readonly InFlight[]>;
-  /** Takes over claimed messages. */
   readonly publish: (messages: readonly InFlight[]) => void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Chooses what the next scan reads: all waiting rows in one walk, which is cheapest, or some topics.
+ * Chooses what the next scan reads: all waiting rows in one walk, which is cheapest, or topics.
  *
  *          some topic takes nothing now (parking/room.ts)
  *   all  ─────────────────────────────────────────────────►  every other topic that has rows
@@ -9,8 +9,8 @@
  *    └───────────────────────────────────────────────────────────┘
  *
  * So rows of a topic that takes nothing are not read, and a backlog of one topic does not block the
- * others (rule: isolation). Only while needed: on MariaDB, draining 20 topics by topic in every round
- * reached 8,500 messages a second, in one walk 12,000.
+ * others (rule: isolation). Only while needed: on MariaDB, draining 20 topics by topic in every
+ * round reached 8,500 messages a second, in one walk 12,000.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { Room } from "../parking/room.ts";
@@ -22,7 +22,6 @@ const LOOK_EVERY_MS = 200;
 const REMEMBER_MS = 10_000;
 /** Each topic costs two walks of the statement. */
 const TOPICS_PER_SCAN = 32;
-/** Topics remembered. */
 const MOST_TOPICS = 1_000;
 /** Looks take at most one part in this many of the time. */
 const LOOK_SHARE = 5;
@@ -71,16 +70,13 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
   const found = new Set<string>();
   /** Those that the walks do not show. */
   const hidden = new Set<string>();
-  /** Topics shown by the last walk. */
   let walked: ReadonlySet<string> = new Set();
-  /** Topics already scanned in this turn. */
   const had = new Set<string>();
   let lookedInTurn = false;
   let backlog = false;
   let turn = false;
   let lookAtMs = Number.NEGATIVE_INFINITY;
   let ends: readonly string[] = [];
-  /** Topics that the last plan left out. */
   let leftOut: readonly string[] = [];
 
   const isOpen = (topic: string): boolean => room.of(topic) > 0;

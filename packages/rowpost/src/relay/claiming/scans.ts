@@ -35,7 +35,6 @@ export interface Scans {
   touched(): void;
   /** Nothing was touched since the sweep began. */
   readonly clean: boolean;
-  /** A message with an ordering key left the window. */
   keyFreed(): void;
   /** Rows may have become pending behind the position. */
   restart(): void;

@@ -24,7 +24,6 @@ export interface SortedRows {
   readonly suspended: ReadonlyMap<SuspensionRule, readonly ScannedMessage[]>;
   /** Behind a known head. */
   readonly behind: readonly Follower[];
-  /** Their ordering key is busy. */
   readonly busy: readonly ScannedMessage[];
   /** Their topic takes nothing, or their shard must not be claimed from. */
   readonly passedOver: number;

@@ -1,4 +1,3 @@
-/** Gauges of messages. */
 import type { MessageState } from "../../message/states.ts";
 
 export interface MessageGauge {

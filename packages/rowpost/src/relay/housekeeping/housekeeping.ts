@@ -22,7 +22,6 @@ import type { OldTransactionsWatch } from "./old-transactions.ts";
 import type { SendingSweep } from "./sending-sweep.ts";
 import { createSteppedClock } from "./stepped-clock.ts";
 
-/** Rows per statement. */
 const BATCH = 500;
 /** Most full batches of one turn. */
 const BATCHES_PER_TURN = 10;

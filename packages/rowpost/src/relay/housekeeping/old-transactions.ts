@@ -22,7 +22,6 @@ export interface OldTransactionsOptions {
 }
 
 export interface OldTransactionsWatch {
-  /** Reports the duration of a scan. */
   readonly scanTook: (ms: number) => void;
   /** Returns false when the database was not asked. */
   look(): Promise<boolean>;
@@ -34,7 +33,6 @@ export function createOldTransactions({ housekeeping, settings }: OldTransaction
   let lastLookMs = Number.NEGATIVE_INFINITY;
   let slowestMs = 0;
   let isDenied = false;
-  /** With their ages. */
   const told = new Map<string, number>();
 
   function tell(transaction: OldTransaction, scanMs: number): void {

@@ -10,7 +10,7 @@ import type { HousekeepingStore } from "../store.ts";
 const STEP_MS = 5_000;
 /** Rows of one statement, a millisecond apart. */
 const BATCH = 500;
-/** A million rows. */
+/** A million rows, so that repeated encounters do not keep it running. */
 const MOST_BATCHES = 2_000;
 
 export interface SteppedClockOptions {

@@ -5,9 +5,9 @@
  * - Time left is measured on the process's monotonic clock from *before* the renewal was sent: the
  *   database may have written lease_until later, never earlier.
  * - A shard is taken when it is free, or when its row (owner, epoch, lease_until) stayed unchanged
- *   for the owner's whole lease length on our own clock. lease_until is never compared with a clock,
- *   so a stepped database clock neither steals nor freezes a shard (rule: hand-over). A free session
- *   lock lets a dead owner's shard be taken at once (rule: session-lock).
+ *   for the owner's whole lease length on our own clock. lease_until is never compared with a
+ *   clock, so a stepped database clock neither steals nor freezes a shard (rule: hand-over). A free
+ *   session lock lets a dead owner's shard be taken at once (rule: session-lock).
  * - Every acquisition raises the epoch and recovers, even of a shard that the table says is ours:
  *   the reply to an earlier acquisition may have been lost (rule: watched-sending).
  * - A shard is given away only after its own publishes have settled (rule: hand-over).
@@ -61,7 +61,6 @@ export interface LeaseKeeper {
   rejoin(): void;
   /** Lets all leases expire and drops unsettled outcomes. Ends a `stop` that could not drain. */
   forget(): void;
-  /** Removes this instance from the registry. */
   leave(): Promise<void>;
   /** Publishable shards that are not being given away. */
   usable(minLeftMs: number): readonly number[];
@@ -69,7 +68,6 @@ export interface LeaseKeeper {
   mayPublish(shard: number, minLeftMs: number): boolean;
   /** 0 when not held. */
   leftMs(shard: number): number;
-  /** Epoch of a held shard. */
   epochOf(shard: number): string | undefined;
   fence(): Fence;
   readonly heldCount: number;

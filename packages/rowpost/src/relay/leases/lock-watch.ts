@@ -39,14 +39,11 @@ export interface LockWatch {
 
 /** `owner` is the relay's own id. */
 export function createLockWatch(leases: Pick<LeaseStore, "freeLocks">, owner: string, clock: Clock): LockWatch {
-  /** Lock name by owner. */
   let locks = new Map<string, string>();
-  /** When a lock was first seen free. */
   const freeSince = new Map<string, number>();
   const told = new Set<string>();
   /** Undefined: observations count from our next heartbeat on. */
   let countsFromMs: number | undefined = Number.NEGATIVE_INFINITY;
-  /** Locks held at the last check. */
   let taken: ReadonlySet<string> = new Set();
 
   function isFree(lock: string): boolean {

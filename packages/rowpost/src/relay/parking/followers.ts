@@ -7,7 +7,7 @@
  *   waiting  ─────────────────────────────────────────►  behind (next_retry_at = 3000-01-01 + head)
  *      ▲                                                    │
  *      └────────────────────────────────────────────────────┘
- *        the head was sent or no longer blocks: a batch at a time, the next one when the key is free
+ *        the head was sent or no longer blocks: a batch at a time, the next when the key is free
  *
  * The relay that sees a head go brings them back; it remembers the heads of its keys. For other
  * heads (after a restart, or moved by another relay or a person) the leader's housekeeping checks
@@ -51,7 +51,6 @@ export interface Followers {
   readonly returned: number;
   /** Followers of gone heads are locked by another transaction. */
   readonly isHeld: boolean;
-  /** Nothing is being brought back. */
   readonly still: boolean;
   /** Resolves when nothing is under way. Never rejects. */
   idle(): Promise<void>;
@@ -63,7 +62,6 @@ export interface FollowersOptions {
   readonly settings: Pick<RelaySettings, "batchSize" | "logger" | "onFailed">;
   /** Otherwise the scans pass over most followers. */
   readonly isAble: () => boolean;
-  /** Called when rows came forward. */
   readonly wake: () => void;
 }
 

@@ -37,11 +37,9 @@ export interface HealthOptions {
   readonly events: EventEmitter<RelayEvents>;
   /** A topic's destination works again: its backed-off messages may come forward. */
   readonly onTopicBack: (topic: string) => void;
-  /** A broker that was away answers. */
   readonly onBrokerBack: () => void;
 }
 
-/** Counted results of one publish call. */
 interface Tally {
   sent: number;
   message: number;

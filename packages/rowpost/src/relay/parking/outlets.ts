@@ -8,10 +8,8 @@ import { createFairShares, type FairShares } from "../../runtime/fair-shares.ts"
 import { type ConnectionGate, createConnectionGate } from "./connection-gate.ts";
 
 export interface Outlet {
-  /** The broker's name. */
   readonly name: string;
   readonly gate: ConnectionGate;
-  /** Its places, shared by its topics. */
   readonly places: FairShares;
 }
 
@@ -21,7 +19,6 @@ export interface Outlets {
   readonly topics: readonly string[] | undefined;
   /** False: other relays take it. */
   takes(topic: string): boolean;
-  /** The outlet of the topic. */
   of(topic: string): Outlet;
   /** Recent topics of this outlet; undefined: it takes all. */
   topicsOf(name: string): readonly string[] | undefined;

@@ -1,6 +1,6 @@
 /**
- * How much a topic may take now. Combines all causes that hold back a topic, so that scans can leave
- * it out (rule: isolation):
+ * How much a topic may take now. Combines all causes that hold back a topic, so that scans can
+ * leave it out (rule: isolation):
  *
  * | cause                                  | until                               | kept in            |
  * | -------------------------------------- | ----------------------------------- | ------------------ |
@@ -15,8 +15,9 @@
  * ordering key are set behind their head (followers.ts), a row that can never be sent becomes
  * `failed`, one under a suspension rule `suspended` (set-aside.ts).
  *
- * The window has twice the places that one topic may use alone; each topic may hold as many messages
- * and bytes as are free (runtime/fair-shares.ts). A topic that hangs takes half of the window.
+ * The window has twice the places that one topic may use alone; each topic may hold as many
+ * messages and bytes as are free (runtime/fair-shares.ts). A topic that hangs takes half of the
+ * window.
  */
 import { createFairShares } from "../../runtime/fair-shares.ts";
 import type { InFlight } from "../in-flight.ts";
@@ -47,7 +48,6 @@ export interface Admission {
   readonly left: readonly InFlight[];
 }
 
-/** Messages of one topic. */
 interface Load {
   readonly topic: string;
   count: number;
@@ -68,7 +68,6 @@ const WORTH_SHARE = 4;
 
 export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOptions): Room {
   const bytes = createFairShares({ capacity: windowBytes * 2 });
-  /** Messages under way, by topic. */
   const underWay = new Map<string, number>();
 
   function of(topic: string): number {
@@ -107,7 +106,6 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
     return gate.open && count <= of(topic) && count <= places.free(topic) && size <= bytes.free(topic);
   }
 
-  /** Admits messages one by one. */
   function select(messages: readonly InFlight[], entered: Load[]): Admission {
     const rooms = new Map<string, number>();
     const probed = new Set<Outlet>();

@@ -10,8 +10,8 @@
  *
  * - When the *destination* is throttled, away or gave no answer, the topic rests for a growing time
  *   and is then probed with one message.
- * - When every message failed with scope *message* and a retry can help (the topic does not exist or
- *   has the wrong type), it is slowed to {@link MESSAGE_PROBE} messages a second. These attempts
+ * - When every message failed with scope *message* and a retry can help (the topic does not exist
+ *   or has the wrong type), it is slowed to {@link MESSAGE_PROBE} messages a second. These attempts
  *   count, so the messages do reach `failed`.
  */
 import { backoffCeilingMs } from "../../runtime/backoff.ts";
@@ -32,9 +32,7 @@ const FORGET_MS = 600_000;
 export interface TopicReport {
   readonly topic: string;
   readonly sent: number;
-  /** Failures of scope `destination`. */
   readonly destination: number;
-  /** Messages without an answer. */
   readonly unknown: number;
   /** Scope `message`, fixable by a retry. */
   readonly retriable: number;
@@ -54,7 +52,6 @@ export interface TopicBreaker {
   restMs(topic: string): number;
   /** Throttled or away long enough for its messages to be postponed. */
   wasAway(topic: string): boolean;
-  /** Topics that are not well. */
   open(): IterableIterator<string>;
   /** `restsForMs` 0: the probe is due or under way. */
   resting(): readonly { readonly topic: string; readonly restsForMs: number; readonly reason: string }[];
@@ -83,7 +80,7 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
 
   function restMs(topic: string): number {
     const breaker = open.get(topic);
-    // Whole milliseconds, because the rest goes into statements.
+    // Rests go into statements as whole milliseconds.
     return breaker === undefined ? 0 : Math.max(0, Math.ceil(breaker.openUntilMs - clock.monotonicMs()));
   }
 

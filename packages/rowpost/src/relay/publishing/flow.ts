@@ -21,7 +21,6 @@ export interface RelayFlowOptions {
 }
 
 export interface RelayFlow {
-  /** Takes a claimed batch. */
   readonly publish: (messages: readonly InFlight[]) => void;
   /** Gives back messages, uncounted, whose earlier one could not be claimed. */
   readonly giveBack: (messages: readonly InFlight[]) => void;
@@ -78,7 +77,6 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     );
   }
 
-  /** All of one topic. */
   async function publishGroup(group: readonly InFlight[]): Promise<void> {
     const startedMs = clock.monotonicMs();
     const transaction = transactionOf(group);

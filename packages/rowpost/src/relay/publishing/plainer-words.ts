@@ -1,4 +1,3 @@
-/** Outcomes for a table that refuses their texts. */
 import { inAscii } from "../../runtime/ascii.ts";
 import type { Outcome } from "../store.ts";
 

@@ -48,7 +48,7 @@ export interface PublisherOptions {
 }
 
 export interface Publisher {
-  /** Publishes one group. Never rejects. */
+  /** Never rejects. */
   publish(messages: readonly InFlight[], transaction?: RelayTransaction): Promise<readonly PublishResult[]>;
   /** Messages already handed over have an unknown outcome, the rest was not started. */
   abort(): void;

@@ -19,7 +19,6 @@ export interface SameTransactionOptions {
   readonly clock: Clock;
 }
 
-/** The transactions of one publish call. */
 export interface SameTransaction extends RelayTransaction {
   /** Receipts by id: written, whatever the broker reports. */
   readonly settled: ReadonlyMap<string, string>;

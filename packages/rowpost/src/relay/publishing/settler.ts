@@ -55,9 +55,7 @@ export interface SettlerOptions {
 
 export interface Settler {
   submit(settlements: readonly Settlement[]): void;
-  /** Outcomes not written yet. */
   readonly waiting: number;
-  /** Resolves when nothing waits. */
   idle(): Promise<void>;
 }
 
@@ -168,7 +166,7 @@ export function createSettler(options: SettlerOptions): Settler {
     if (settled.length > 0) events.onSettled(settled);
   }
 
-  /** Their messages keep their places in the window. */
+  /** Messages of locked rows keep their places in the window. */
   function hold(waits: readonly Settlement[]): void {
     heldCount += waits.length;
     const pause = clock.sleep(HELD_MS).then(() => {
