@@ -1,7 +1,7 @@
 /**
  * rowpost: messages that commit with your transaction, and the relay that publishes them. Importing
- * this loads no driver and no broker client; those come with their own entries, such as
- * `rowpost/mysql` and `rowpost/rocketmq`. What operators and consoles do is in `rowpost/admin`.
+ * this loads no driver and no broker client; those have their own entries, such as `rowpost/mysql`
+ * and `rowpost/rocketmq`. `rowpost/admin` is for operators and consoles.
  *
  * @module
  */

@@ -1,45 +1,44 @@
 /**
- * The port of alerts: who evaluates them, what they know and have told, what is silenced, and the
- * looks at the message table that `status` does not take. Implemented by databases/sql; used by
- * `rowpost-server`.
+ * Port of alerts: evaluator lease, stored state, silences, and the queries on the message table
+ * that `status` does not make. Implemented by databases/sql; used by `rowpost-server`.
  */
 import type { OperatorAction } from "./message-admin.ts";
 
-/** Who evaluates, and for how long at most nobody else does. */
+/** Lease of the one evaluator. */
 export interface AlertLease {
   /** Random id of an evaluator. */
   readonly owner: string;
-  /** Another one takes over after this long. */
+  /** Another evaluator takes over after this long. */
   readonly leaseMs: number;
 }
 
-/** What the evaluators of a table know and have told. */
+/** Stored state of the evaluators of a table. */
 export interface StoredAlerts {
-  /** JSON, which the evaluator makes and reads; undefined: nobody has evaluated yet. */
+  /** JSON of the evaluator; undefined: never evaluated. */
   readonly state: string | undefined;
-  /** The database's clock, in epoch milliseconds. */
+  /** Database clock, in epoch milliseconds. */
   readonly nowMs: number;
   /** When the state was written, by that clock; undefined: never. */
   readonly savedMs: number | undefined;
 }
 
-/** What no notice is sent of. */
+/** Suppresses notices. */
 export interface NewSilence {
   /** Name of a rule; undefined: every rule. */
   readonly rule: string | undefined;
   /** Topic, type or broker; undefined: all. */
   readonly subject: string | undefined;
-  /** It ends by itself after this long. */
+  /** Duration, after which it ends by itself. */
   readonly forMs: number;
 }
 
-/** A silence as it is kept. */
+/** A stored silence. */
 export interface Silence extends Omit<NewSilence, "forMs"> {
-  /** A UUID. */
+  /** UUID. */
   readonly id: string;
-  /** Who. */
+  /** Author. */
   readonly author: string;
-  /** Why. */
+  /** Reason. */
   readonly reason: string;
   /** ISO 8601 UTC. */
   readonly createdAt: string;
@@ -49,42 +48,42 @@ export interface Silence extends Omit<NewSilence, "forMs"> {
   readonly active: boolean;
 }
 
-/** Messages of a topic or type that are late. */
+/** Late messages of a topic or type. */
 export interface LateMessages {
-  /** The topic, or the type. */
+  /** The topic or type. */
   readonly name: string;
-  /** How many, of 10,000 that are looked at. */
+  /** Number among the 10,000 examined. */
   readonly count: number;
-  /** Of the one that is late for longest. */
+  /** Longest delay of one of them. */
   readonly lateMs: number;
 }
 
 /** Alerts of one message table. */
 export interface AlertStore {
-  /** Takes or prolongs the lease, and reads what is known. Undefined: somebody else has it. */
+  /** Takes or extends the lease, and reads the state. Undefined: another evaluator holds it. */
   take(lease: AlertLease): Promise<StoredAlerts | undefined>;
-  /** Writes what is known, and prolongs the lease. False: it is somebody else's. */
+  /** Writes the state and extends the lease. False: another evaluator holds it. */
   save(request: AlertLease & { readonly state: string }): Promise<boolean>;
-  /** Gives the lease up. */
+  /** Releases the lease. */
   release(owner: string): Promise<void>;
-  /** What is known, whoever evaluates. Writes nothing. */
+  /** Reads the state without the lease; writes nothing. */
   read(): Promise<StoredAlerts>;
   /**
-   * Sent messages by type whose confirmation is `unconfirmedMs` late, and messages by topic that
-   * were claimed `sendingMs` ago and not settled. Reads 10,000 rows of each at most.
+   * Sent messages by type whose confirmation is `unconfirmedMs` late, and messages by topic claimed
+   * `sendingMs` ago and not settled. Reads at most 10,000 rows of each.
    */
   late(limits: {
     readonly unconfirmedMs: number;
     readonly sendingMs: number;
   }): Promise<{ readonly unconfirmed: readonly LateMessages[]; readonly sending: readonly LateMessages[] }>;
-  /** Is there a message queue where the connection leads? Reads a catalog. */
+  /** Whether the connection's database has a message queue. Reads a catalog. */
   hasQueue(): Promise<boolean>;
-  /** Active ones, and those that ended within 30 days; the newest first, at most 100. */
+  /** Active silences, and those ended within 30 days; newest first, at most 100. */
   silences(): Promise<Silence[]>;
-  /** Adds one and writes it into the audit; returns its id. */
+  /** Adds a silence with an audit entry; returns its id. */
   silence(request: NewSilence & { readonly action: OperatorAction }): Promise<string>;
-  /** Ends one now, and writes that into the audit. False: there is none that is active. */
+  /** Ends a silence now, with an audit entry. False: none is active. */
   endSilence(request: { readonly id: string; readonly action: OperatorAction }): Promise<boolean>;
-  /** Ends its connections. */
+  /** Closes its connections. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
- * rowpost/admin: what operators and consoles do beside the relay. Looking at messages and changing
- * them by hand, the audit, alerts, reconciling, and the doctor. The objects come from a database:
- * `database.messageAdmin({ layout })` and the like.
+ * rowpost/admin: operations for operators and consoles beside the relay. Inspecting messages and
+ * changing them by hand, the audit, alerts, reconciling, and the doctor. The objects come from a
+ * database: `database.messageAdmin({ layout })` and the like.
  *
  * @module
  */

@@ -1,13 +1,13 @@
 /**
- * The operator's port: look at messages and change them by hand. Implemented by databases/sql; used
+ * Port of operators: inspects messages and changes them by hand. Implemented by databases/sql; used
  * by the CLI, the API and the console.
  */
 import type { MessageState } from "../message/states.ts";
 import type { RelayStatus, ShardLease, SuspensionRule } from "../relay/store.ts";
 
 /**
- * What a list shows of a message: all but its body and headers. Instants are ISO 8601 UTC texts;
- * ids decimal strings. Fields of columns that a layout lacks are undefined.
+ * A message in a list, without body and headers. Instants are ISO 8601 UTC; ids decimal strings.
+ * Fields of columns missing in the layout are undefined.
  */
 export interface MessageSummary {
   /** Primary key, in decimal. */
@@ -18,33 +18,33 @@ export interface MessageSummary {
   readonly key: string;
   /** Destination on the broker. */
   readonly topic: string;
-  /** `unknown`: the column holds a value that the layout does not name. */
+  /** `unknown`: a value that the layout does not name. */
   readonly state: MessageState | "unknown";
-  /** The value in the column, when `state` is `unknown`. */
+  /** The raw value when `state` is `unknown`. */
   readonly rawState: string;
   /** Media type of the body. */
   readonly contentType: string | null | undefined;
-  /** Null: it has none. */
+  /** Null: none. */
   readonly orderingKey: string | null | undefined;
   /** Counted attempts that failed. */
   readonly retryCount: number;
   /** Claims since the last settle. */
   readonly deliveryCount: number | undefined;
-  /** Not before then. */
+  /** Earliest delivery. */
   readonly deliverAt: string | null | undefined;
-  /** When a relay has to look at it again; null in `pending`: now, unless it is behind another. */
+  /** When a relay looks at it again; null in `pending`: now, unless it is behind another. */
   readonly nextRetryAt: string | null;
-  /** Id of the message that this one is set behind: its turn comes after that one's. */
+  /** Id of the message that it waits behind. */
   readonly behindId: string | undefined;
-  /** Sent, and its confirmation did not come in time, which was told. */
+  /** Sent, with an overdue confirmation that was reported. */
   readonly confirmOverdue?: true;
   /** Start of the last attempt. */
   readonly lastRetryAt: string | null | undefined;
-  /** Why the last attempt failed, or what an operator said. */
+  /** Error of the last attempt, or an operator's text. */
   readonly failReason: string | null;
   /** The broker's receipt. */
   readonly messageId: string | null | undefined;
-  /** Changes so far; what {@link SeenMessage} compares. */
+  /** Version of the row, compared with {@link SeenMessage}. */
   readonly lockVersion: string | undefined;
   /** When the receipt came. */
   readonly sentAt: string | null | undefined;
@@ -64,78 +64,75 @@ export interface MessageSummary {
 
 /** A message with its body and headers. */
 export interface StoredMessage extends MessageSummary {
-  /** As stored: bytes are base64. */
+  /** As stored; bytes as base64. */
   readonly body: string;
   /** As stored: a JSON object. */
   readonly headers: string | null | undefined;
 }
 
-/** Messages of one page, and how far the search for them came. */
+/** One page of messages, and how far the search came. */
 export interface MessagePage {
-  /** The newest first. */
+  /** Newest first. */
   readonly messages: readonly MessageSummary[];
-  /** Where to go on, as `beforeId`; undefined: there are no others. */
+  /** Next `beforeId`; undefined on the last page. */
   readonly nextBeforeId: string | undefined;
-  /** The time was over before the page was full or all messages were looked at. */
+  /** Time ran out before the page was full or the search complete. */
   readonly timeIsUp: boolean;
 }
 
-/**
- * Which messages an operation means. Fields are ANDed; an empty filter is refused by everything
- * that changes rows.
- */
+/** Selects messages. Fields are ANDed; operations that change rows refuse an empty filter. */
 export interface MessageFilter {
-  /** Any of these. */
+  /** Any of these ids. */
   readonly ids?: readonly string[];
-  /** Exactly. */
+  /** Exact type. */
   readonly type?: string;
-  /** Exactly; fast together with `type`, and without it by the types that there are. */
+  /** Exact key; fast with `type`, and without it by trying all existing types. */
   readonly key?: string;
-  /** Begins with this, byte for byte; found as `key` is. */
+  /** Byte-wise prefix of the key; searched like `key`. */
   readonly keyPrefix?: string;
-  /** Exactly. */
+  /** Exact topic. */
   readonly topic?: string;
-  /** Exactly. */
+  /** Exact ordering key. */
   readonly orderingKey?: string;
-  /** Any of these. */
+  /** Any of these states. */
   readonly states?: readonly MessageState[];
   /** Part of fail_reason. */
   readonly failReasonContains?: string;
-  /** ISO 8601 with a zone; later than this. */
+  /** ISO 8601 with a zone, exclusive. */
   readonly createdAfter?: string;
-  /** ISO 8601 with a zone; earlier than this. */
+  /** ISO 8601 with a zone, exclusive. */
   readonly createdBefore?: string;
 }
 
 /**
- * Who did it and why; goes into updated_by and the audit table. `fail_reason` keeps the last error.
+ * Author and reason, stored in updated_by and the audit table. `fail_reason` keeps the last error.
  */
 export interface OperatorAction {
-  /** Who. */
+  /** Author. */
   readonly author: string;
-  /** Why. */
+  /** Reason. */
   readonly reason: string;
-  /** How it came in: `cli`, `console`, `api`; undefined: from code. */
+  /** Origin: `cli`, `console`, `api`; undefined: from code. */
   readonly via?: string | undefined;
 }
 
-/** What a person did to a message, as the audit table has it. */
+/** A change by hand, from the audit table. */
 export interface ChangeByHand {
   /** When, ISO 8601 UTC. */
   readonly at: string;
-  /** Who. */
+  /** Author. */
   readonly author: string;
   /** `retry`, `suspend`, `resume`, `confirm`, `archive`, `delete`, `copy`, `copied`. */
   readonly action: string;
-  /** Why, in their own words. */
+  /** Reason, in the author's words. */
   readonly reason: string;
-  /** Of `copy`: id of the new message that was made of this one. */
+  /** For `copy`: id of the new message. */
   readonly copyId?: string | undefined;
-  /** Of `copied`: id of the message that this one was made of. */
+  /** For `copied`: id of the original. */
   readonly copyOf?: string | undefined;
 }
 
-/** What holds a message, or what became of it. */
+/** What holds a message, or its fate. */
 export type HeldBy =
   | "archived"
   | "sent"
@@ -162,13 +159,13 @@ export interface Explanation {
   readonly heldBy: HeldBy;
   /** A sentence for people. */
   readonly text: string;
-  /** ISO 8601 UTC: when it ends, as far as that is known. */
+  /** End, ISO 8601 UTC, if known. */
   readonly until?: string | undefined;
-  /** ISO 8601 UTC: since when, as far as that is known. */
+  /** Begin, ISO 8601 UTC, if known. */
   readonly since?: string | undefined;
-  /** Id of the message in front of it. */
+  /** Id of the message that it waits behind. */
   readonly behindId?: string | undefined;
-  /** Name of the relay that has its shard. */
+  /** Name of the relay that holds its shard. */
   readonly relay?: string | undefined;
 }
 
@@ -178,11 +175,11 @@ export interface StateCount {
   readonly topic: string;
   /** `unknown`: values that the layout does not name. */
   readonly state: MessageState | "unknown";
-  /** How many were counted. */
+  /** Number counted. */
   readonly count: number;
-  /** There may be more of them, and more topics in this state: only a part was looked at. */
+  /** Only a part was examined: there may be more, and more topics in this state. */
   readonly atLeast: boolean;
-  /** Age of the oldest one that was counted. */
+  /** Age of the oldest one counted. */
   readonly oldestAgeMs: number;
 }
 
@@ -190,44 +187,44 @@ export interface StateCount {
 export interface StateTotal {
   /** `unknown`: values that the layout does not name. */
   readonly state: MessageState | "unknown";
-  /** How many were counted. */
+  /** Number counted. */
   readonly count: number;
-  /** There may be more: the count ended there. */
+  /** There may be more; the count was limited. */
   readonly atLeast: boolean;
 }
 
-/** The message that has been due for longest. */
+/** The message due for longest. */
 export interface OldestDue {
   /** Its id. */
   readonly id: string;
   /** Its topic. */
   readonly topic: string;
-  /** For how long it could have been sent. */
+  /** How long it has been due. */
   readonly waitingMs: number;
 }
 
-/** Counts by state, and what waits longest. */
+/** Counts by state, and the longest wait. */
 export interface OutboxStatus {
-  /** All states were counted; else the unfinished ones: pending, sending, failed and suspended. */
+  /** True: all states were counted; false: only pending, sending, failed and suspended. */
   readonly exact: boolean;
-  /** By state, up to 10,000 each. States without messages are left out. */
+  /** By state, up to 10,000 each; empty states are left out. */
   readonly totals: readonly StateTotal[];
   /**
-   * By topic and state. Only a part, where `atLeast` says so: of more than 300 messages of a state,
-   * of more than 10,000 failed ones.
+   * By topic and state. Partial where `atLeast` is true: for more than 300 messages of a state, or
+   * more than 10,000 failed ones.
    */
   readonly counts: readonly StateCount[];
   /** Undefined: nothing is due. */
   readonly oldestDue: OldestDue | undefined;
-  /** Which relay holds which shard. */
+  /** Leases of the shards. */
   readonly leases: readonly ShardLease[];
-  /** Relays that have reported themselves within the last day. */
+  /** Relays that reported within the last day. */
   readonly instances: readonly RelayStatus[];
   /** Rules that hold messages back. */
   readonly suspensions: readonly SuspensionRule[];
 }
 
-/** A message as somebody saw it. */
+/** A message in the version that the operator saw. */
 export interface SeenMessage {
   /** Its id. */
   readonly id: string;
@@ -235,197 +232,199 @@ export interface SeenMessage {
   readonly lockVersion: string;
 }
 
-/** A message that was meant and not changed, as it is. */
+/** A selected message that was not changed, in its current state. */
 export interface ChangeConflict {
   /** Its id. */
   readonly id: string;
-  /** The state that it is in. */
+  /** Its current state. */
   readonly state: MessageState | "unknown";
-  /** Undefined where the layout has no lock_version. */
+  /** Undefined without lock_version in the layout. */
   readonly lockVersion: string | undefined;
 }
 
-/** Which messages a change by hand means. */
+/** Selects messages for a change by hand. */
 export interface ChangeTarget {
-  /** Which messages; an empty one is refused. */
+  /** The messages; an empty filter is refused. */
   readonly filter: MessageFilter;
-  /** Who changes them, and why. */
+  /** Author and reason. */
   readonly action: OperatorAction;
-  /** At most this many, the lowest ids first. At most 1,000. */
+  /** Most messages changed, lowest ids first. At most 1,000. */
   readonly limit: number;
-  /** Only messages with higher ids: `nextAfterId` of the call before. */
+  /** Only higher ids: `nextAfterId` of the previous call. */
   readonly afterId?: string | undefined;
   /**
-   * Only these, and only as they were seen: one that has changed since is a conflict. Where the
-   * layout has no lock_version, its state alone is looked at.
+   * Only these messages in the versions seen; any changed since is a conflict. Without lock_version
+   * in the layout only the state is compared.
    */
   readonly seen?: readonly SeenMessage[] | undefined;
 }
 
-/**
- * Changes by hand: legal transitions only; `changed` rows, and the others with their real state.
- */
+/** Result of a change by hand, with legal transitions only. */
 export interface ChangeReport {
-  /** How many were changed. */
+  /** Number of changed messages. */
   readonly changed: number;
-  /** Those that were meant and are in another state. */
+  /** Selected messages in another state. */
   readonly conflicts: readonly ChangeConflict[];
-  /** Where to go on, as `afterId`; undefined: no other message matches. */
+  /** Next `afterId`; undefined: no other message matches. */
   readonly nextAfterId: string | undefined;
 }
 
 /** A message that waits for its confirmation. */
 export interface UnconfirmedMessage extends MessageSummary {
-  /** Consumers that have confirmed it, of a type that names several. */
+  /** Consumers that have confirmed, for a type that names several. */
   readonly confirmedBy: readonly string[];
 }
 
-/** How many messages of a type wait. */
+/** Number of waiting messages of a type. */
 export interface UnconfirmedCount {
   /** The message type. */
   readonly type: string;
-  /** The deadline has come, or a consumer has given up: a relay has to act on it. */
+  /** The deadline has passed, or a consumer gave up: a relay has to act. */
   readonly overdue: boolean;
-  /** As far as it was counted. */
+  /** Number counted. */
   readonly count: number;
-  /** There are more, perhaps, and more types. */
+  /** There may be more, and more types. */
   readonly atLeast: boolean;
 }
 
-/** What waits for a confirmation. */
+/** Messages that wait for a confirmation. */
 export interface Unconfirmed {
-  /** The earliest deadline first. */
+  /** Earliest deadline first. */
   readonly messages: readonly UnconfirmedMessage[];
   /** There are more than these. */
   readonly more: boolean;
-  /** By type; up to 10,000 are counted of those whose deadline has come, and as many others. */
+  /** By type; counts up to 10,000 overdue messages, and as many others. */
   readonly counts: readonly UnconfirmedCount[];
   /**
-   * Who has confirmed messages of a type lately: among the last 1,000 confirmations that named a
-   * consumer. Types without any are not there.
+   * Consumers of recent confirmations by type, from the last 1,000 that named one. Types without
+   * any are left out.
    */
   readonly consumers: readonly { readonly type: string; readonly consumers: readonly string[] }[];
 }
 
-/** What is different in a copy; the rest is as in the original, but for its delay: it has none. */
+/** Changes of a copy; everything else comes from the original, except the delay: it has none. */
 export interface CopyChange {
-  /** A key of its own: consumers know a message by its type and key. */
+  /** Its own key: consumers identify a message by type and key. */
   readonly key: string;
   /** Another destination. */
   readonly topic?: string | undefined;
-  /** As it is stored, see {@link StoredMessage}: of a binary message base64. */
+  /** As stored, see {@link StoredMessage}; a binary body in base64. */
   readonly body?: string | undefined;
-  /** All of them; those that rowpost makes itself are left out of the original's. */
+  /** All headers, replacing the original's, from which rowpost's own are dropped. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** What a copy is made of. */
+/** Request for a copy. */
 export interface CopyRequest {
-  /** The original as it was seen: one that has changed since is a conflict. Archived: its id. */
+  /** The original as seen: any change since is a conflict. If archived: its id. */
   readonly seen: SeenMessage;
-  /** What is different. */
+  /** Fields to change. */
   readonly change: CopyChange;
   /**
-   * What becomes of the original in the same transaction. `keep`: nothing, whatever its state;
-   * `suspend` (pending, failed): it is held back; `archive` (sent, consumed, failed): it goes into
-   * the archive. One that is archived already is kept.
+   * Fate of the original in the same transaction. `keep`: unchanged; `suspend` (pending, failed):
+   * suspended; `archive` (sent, consumed, failed): archived. An archived one stays.
    */
   readonly original: "keep" | "suspend" | "archive";
-  /** Who copies it, and why; also `created_by` of the copy. */
+  /** Author and reason; also `created_by` of the copy. */
   readonly action: OperatorAction;
 }
 
-/** What became of it. */
+/** Result of a copy. */
 export interface CopyReport {
-  /** Id of the copy, which is `pending`; undefined: there is none, and nothing has changed. */
+  /** Id of the `pending` copy; undefined: nothing was changed. */
   readonly copyId: string | undefined;
-  /** The original, if it has changed or its state forbids it. Empty, and no copy: it is gone. */
+  /**
+   * The original, if it has changed or its state forbids the copy. Empty without a copy: it is
+   * gone.
+   */
   readonly conflicts: readonly ChangeConflict[];
 }
 
-/** What is done to each message. */
+/** Kind of change. */
 export type ChangeKind = "retry" | "resend" | "suspend" | "resume" | "archive" | "delete";
 
-/** What is to be done to which messages. */
+/** Request to change many messages. */
 export interface ManyMessages {
   /**
-   * `resend` takes failed messages too where the filter names that state; `archive` and `delete`
-   * take them only there.
+   * `resend` also takes failed messages if the filter names that state; `archive` and `delete` take
+   * them only then.
    */
   readonly kind: ChangeKind;
-  /** Which messages; an empty one is refused. */
+  /** The messages; an empty filter is refused. */
   readonly filter: MessageFilter;
-  /** Exactly these, and only as they were seen, whatever the filter says. */
+  /** Exactly these messages in the versions seen, regardless of the filter. */
   readonly seen?: readonly SeenMessage[] | undefined;
-  /** Of `retry` and `resend`: pending messages too that wait for their next attempt. */
+  /** For `retry` and `resend`: also pending messages in backoff. */
   readonly now?: boolean | undefined;
-  /** Only messages with higher ids: the last one that an interrupted `resend` has changed. */
+  /** Only higher ids: the last one changed by an interrupted `resend`. */
   readonly afterId?: string | undefined;
 }
 
-/** What a change would mean. */
+/** Preview of a change. */
 export interface ManyPreview {
-  /** How many messages were found, up to 10,000. */
+  /** Messages found, up to 10,000. */
   readonly found: number;
   /** There are no others. */
   readonly complete: boolean;
   /** The first 20. */
   readonly samples: readonly MessageSummary[];
-  /** The highest id that there is: messages behind it came later, and are not meant. */
+  /** Highest existing id: later messages are not included. */
   readonly upToId: string;
 }
 
 /** A change of many messages. */
 export interface ManyRequest extends ManyMessages {
-  /** `upToId` of the preview. Default: the highest id that there is at the beginning. */
+  /** `upToId` of the preview. Default: the highest id at the start. */
   readonly upToId?: string | undefined;
-  /** At most so many are changed, the lowest ids first. Default: all. */
+  /** Most messages changed, lowest ids first. Default: all. */
   readonly limit?: number | undefined;
-  /** How long messages are suspended. Default: until somebody resumes them. */
+  /** Duration of a suspension. Default: until resumed. */
   readonly untilMs?: number | undefined;
-  /** Who changes them, and why. */
+  /** Author and reason. */
   readonly action: OperatorAction;
-  /** What its entries in the audit have in common. Default: a new UUID. */
+  /** Common id of its audit entries. Default: a new UUID. */
   readonly operation?: string | undefined;
-  /** Ends the change behind the batch that runs. */
+  /** Ends the change after the current batch. */
   readonly signal?: AbortSignal | undefined;
-  /** Told after each batch. */
+  /** Called after each batch. */
   readonly onProgress?: ((progress: ManyProgress) => void) | undefined;
 }
 
-/** How far a change is. Messages that were found are in one of the three counts. */
+/** Progress of a change. Every message found is in one of the three counts. */
 export interface ManyProgress {
-  /** Messages that were changed. */
+  /** Messages changed. */
   readonly changed: number;
   /**
-   * Messages that were left as they are: in another state, changed since they were seen, or with
-   * nothing to do, such as one that is due already (`now`).
+   * Messages left alone: in another state, changed since seen, or with nothing to do, such as one
+   * already due (`now`).
    */
   readonly left: number;
   /** Messages that are gone. */
   readonly vanished: number;
-  /** The first 1,000 of those that were left, as they are. */
+  /** The first 1,000 left alone, in their current state. */
   readonly conflicts: readonly ChangeConflict[];
 }
 
-/** What became of a change. */
+/** Result of a change. */
 export interface ManyReport extends ManyProgress {
-  /** `cancelled`: by the signal; the messages that it did not come to are as they were. */
+  /** `cancelled`: stopped by the signal, with the remaining messages unchanged. */
   readonly state: "done" | "cancelled";
 }
 
-/** Looks at messages and changes them by hand: what `rowpost list`, `retry` and the others do. */
+/**
+ * Inspects messages and changes them by hand, as `rowpost list`, `retry` and the other commands do.
+ */
 export interface MessageAdmin {
   /**
-   * Counts of unfinished messages up to 10,000 of each state; with `exact` of all messages, which
-   * reads the whole table.
+   * Counts unfinished messages, up to 10,000 of each state; with `exact` all messages, which reads
+   * the whole table.
    */
   status(options?: { readonly exact?: boolean }): Promise<OutboxStatus>;
   /**
-   * Newest first, at most 1,000. A filter that no index leads to is looked for in steps of 20,000
-   * messages until the page is full or `timeLimitMs` (default 5,000) is over. In the archive an id
-   * may come again, after a TRUNCATE of the message table: a page holds all messages of its last
-   * id, so it may be longer than `limit`.
+   * Newest first, at most 1,000. A filter without an index is searched in steps of 20,000 messages
+   * until the page is full or `timeLimitMs` (default 5,000) is over. In the archive an id may
+   * repeat after a TRUNCATE of the message table: a page includes all messages of its last id, so
+   * it may exceed `limit`.
    */
   list(request: {
     readonly filter: MessageFilter;
@@ -434,58 +433,58 @@ export interface MessageAdmin {
     readonly archived?: boolean;
     readonly timeLimitMs?: number | undefined;
   }): Promise<MessagePage>;
-  /** One message with its body, from the archive too; undefined: there is none. */
+  /** One message with its body, also from the archive; undefined: not found. */
   show(
     identity: { readonly id: string } | { readonly type: string; readonly key: string },
   ): Promise<StoredMessage | undefined>;
   /** Why this message is not sent: the first rule of the relay that holds it. */
   explain(message: MessageSummary): Promise<Explanation>;
-  /** What people did to the message with this id, the newest first. */
+  /** Changes by hand to this message, newest first. */
   changes(id: string): Promise<ChangeByHand[]>;
-  /** Sent messages with a deadline for their confirmation, the earliest first; at most 1,000. */
+  /** Sent messages with a confirmation deadline, earliest first; at most 1,000. */
   unconfirmed(request: { readonly limit: number }): Promise<Unconfirmed>;
   /**
-   * failed (and sent, with `resend`) -> pending, retry_count = 0. With `now` also pending ones that
-   * wait for their next attempt: they are due at once. A delay is not cut short.
+   * failed (and sent, with `resend`) -> pending, retry_count = 0. With `now` also pending ones in
+   * backoff: they are due at once. A delay is not shortened.
    */
   retry(request: ChangeTarget & { readonly resend?: boolean; readonly now?: boolean }): Promise<ChangeReport>;
   /**
-   * Brings all messages of a topic forward that wait for their next attempt, or for the slow retry
-   * of failed ones, in the order of ids, a millisecond apart. Returns how many.
+   * Brings a topic's messages in backoff or slow retry forward, in id order, a millisecond apart.
+   * Returns their number.
    */
   resetBackoff(request: { readonly topic: string; readonly action: OperatorAction }): Promise<number>;
   /** pending, failed -> suspended. */
   suspend(request: ChangeTarget & { readonly untilMs?: number }): Promise<ChangeReport>;
   /** suspended -> pending. */
   resume(request: ChangeTarget): Promise<ChangeReport>;
-  /** sent -> consumed, whoever should have confirmed. Consumers use `outbox.confirm`. */
+  /** sent -> consumed, regardless of the expected consumers. Consumers use `outbox.confirm`. */
   confirm(request: ChangeTarget): Promise<ChangeReport>;
   /** Adds or replaces a suspension rule; relays notice within a heartbeat. */
   suspendScope(rule: SuspensionRule): Promise<void>;
-  /** Lifts a rule and resumes the rows that it suspended, in batches. Returns how many. */
+  /** Lifts a rule and resumes the rows it suspended, in batches. Returns their number. */
   resumeScope(request: {
     readonly scope: SuspensionRule["scope"];
     readonly value: string;
     readonly action: OperatorAction;
   }): Promise<number>;
-  /** sent, consumed (and failed, named) -> archive or deleted. */
+  /** sent, consumed (and failed, if named) -> archived or deleted. */
   remove(request: ChangeTarget & { readonly mode: "archive" | "delete" }): Promise<ChangeReport>;
-  /** Looks for what a change would mean, for four seconds at most. Changes nothing. */
+  /** Previews a change for at most four seconds. Changes nothing. */
   preview(request: ManyMessages): Promise<ManyPreview>;
   /**
-   * Changes what matches, of the messages that there are now, in the order of ids: 500 in a
-   * transaction, each with its entry in the audit. The audit says `begun` before the first and
-   * `done`, `cancelled` or `failed` after the last one. Whoever finds `begun` alone calls it again
-   * with the same filter, which no longer matches what was changed.
+   * Changes the existing messages that match, in id order: 500 per transaction, each with its audit
+   * entry. The audit has `begun` before the first and `done`, `cancelled` or `failed` after the
+   * last one. After `begun` alone, call it again with the same filter, which no longer matches the
+   * changed ones.
    */
   changeMany(request: ManyRequest): Promise<ManyReport>;
   /**
-   * A new message like this one with something changed, in one transaction with what becomes of the
-   * original. Throws, with nothing written: `InvalidMessageError` (a copy that could not be sent),
-   * `DuplicateMessageError` (its key is taken), `ConfigurationError` (the table has no column for
-   * headers).
+   * Creates a modified copy of a message, in one transaction with the fate of the original. Throws,
+   * with nothing written: `InvalidMessageError` (the copy could not be sent),
+   * `DuplicateMessageError` (its key is taken), `ConfigurationError` (the table has no headers
+   * column).
    */
   copy(request: CopyRequest): Promise<CopyReport>;
-  /** Ends its connections. */
+  /** Closes its connections. */
   close(): Promise<void>;
 }

@@ -1,24 +1,24 @@
 /**
- * The console's port: who is logged in, what people did or were not allowed to do, and how large
- * the table is. Implemented by databases/sql.
+ * Port of the console: sessions, the audit of actions done and denied, and the size of the table.
+ * Implemented by databases/sql.
  */
 
 import type { MessageState } from "../message/states.ts";
 
 /**
- * What became of it: `conflict`: a message had changed, `denied`: they may not. `begun`: it is
- * about to be done in transactions of its own, and another entry says what became of it; of a
- * change of many messages `cancelled` and `failed` too.
+ * Result of an action. `conflict`: a message had changed; `denied`: not allowed. `begun`: follows
+ * in separate transactions, and another entry has the result; `cancelled` and `failed` occur for
+ * changes of many messages.
  */
 export type AuditResult = "done" | "conflict" | "denied" | "begun" | "cancelled" | "failed";
 
-/** A message as it was before a change by hand. */
+/** A message before a change by hand. */
 export interface BeforeImage {
   /** Its id. */
   readonly id: string;
   /** Its state. */
   readonly state: MessageState | "unknown";
-  /** Undefined where the layout has no lock_version. */
+  /** Undefined without lock_version in the layout. */
   readonly lockVersion?: string | undefined;
   /** The first 200 characters. */
   readonly failReason: string | null;
@@ -30,63 +30,68 @@ export interface AuditRecord {
   readonly id: string;
   /** When, ISO 8601 UTC. */
   readonly at: string;
-  /** Who. */
+  /** Author. */
   readonly author: string;
   /** `cli`, `console`, `api`; null: from code. */
   readonly via: string | null;
   /** `retry`, `suspend`, `resume`, `archive`, `many retry`, `login`, … */
   readonly action: string;
-  /** Why, in their own words. */
+  /** Reason, in the author's words. */
   readonly reason: string;
-  /** What became of it. */
+  /** Result of the action. */
   readonly result: AuditResult;
-  /** How many messages were changed. */
+  /** Number of changed messages. */
   readonly changed: number;
-  /** Which ones. */
+  /** Their ids. */
   readonly ids: readonly string[];
-  /** The messages as they were before. */
+  /** The messages before the change. */
   readonly before: readonly BeforeImage[];
-  /** A rule, a topic, a route: what the entry is about beside messages. */
+  /** Other subjects of the entry: a rule, a topic, a route. */
   readonly details: unknown;
 }
 
-/** Which entries are meant. Fields are ANDed. */
+/** Selects entries. Fields are ANDed. */
 export interface AuditFilter {
-  /** Exactly. */
+  /** Exact author. */
   readonly author?: string | undefined;
-  /** Exactly. */
+  /** Exact action. */
   readonly action?: string | undefined;
-  /** Exactly. */
+  /** Exact result. */
   readonly result?: AuditResult | undefined;
 }
 
 /** A session of the console. */
 export interface NewSession {
-  /** SHA-256 of what the browser has, in hex: the table alone lets nobody in. */
+  /** SHA-256 of the browser's token, in hex: reading the table grants no access. */
   readonly hash: string;
-  /** Who it is, as JSON. */
+  /** Its user, as JSON. */
   readonly holder: string;
-  /** It ends after this long, whatever happens. */
+  /** Ends after this long in any case. */
   readonly lifeMs: number;
 }
 
-/** How large the message table is, and its database's clock. */
+/** Size of the message table, and the database's clock. */
 export interface TableEstimate {
-  /** About so many messages, finished ones too; undefined: the server does not know yet. */
+  /**
+   * Approximate number of messages, finished ones included; undefined: the server has no statistics
+   * yet.
+   */
   readonly messages: number | undefined;
   /** ISO 8601 UTC. */
   readonly clock: string;
 }
 
-/** What the console keeps in the database beside messages. */
+/** What the console keeps in the database besides messages. */
 export interface OperationsStore {
-  /** Entries, the newest first; at most 1,000. */
+  /** Entries, newest first; at most 1,000. */
   audit(request: {
     readonly filter: AuditFilter;
     readonly limit: number;
     readonly beforeId?: string | undefined;
   }): Promise<AuditRecord[]>;
-  /** Writes an entry of something that changes no message. Entries are never changed or deleted. */
+  /**
+   * Adds an entry about an action that changes no message. Entries are never changed or deleted.
+   */
   record(entry: {
     readonly author: string;
     readonly via: string;
@@ -95,14 +100,14 @@ export interface OperationsStore {
     readonly result: AuditResult;
     readonly details?: unknown;
   }): Promise<void>;
-  /** Adds a session, and forgets those that are over. */
+  /** Adds a session and deletes ended ones. */
   openSession(session: NewSession): Promise<void>;
-  /** Who has this session; undefined: nobody, or it is over, or it was idle for `idleMs`. */
+  /** The holder of this session; undefined: no such session, ended, or idle for `idleMs`. */
   readSession(hash: string, idleMs: number): Promise<string | undefined>;
-  /** It is over. */
+  /** Ends the session. */
   endSession(hash: string): Promise<void>;
-  /** From the server's statistics: reads no message but the first and the last. */
+  /** From the server's statistics; reads only the first and the last message. */
   estimate(): Promise<TableEstimate>;
-  /** Ends its connections. */
+  /** Closes its connections. */
   close(): Promise<void>;
 }

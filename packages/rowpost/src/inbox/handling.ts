@@ -1,6 +1,6 @@
 /**
- * One handling: in a transaction of the caller's, or in one of rowpost's own. What was handled and
- * its effect are one transaction (rule: one-effect).
+ * One handling, in the caller's transaction or in rowpost's own. Its record and its effect share
+ * the transaction (rule: one-effect).
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Database } from "../databases/database.ts";
@@ -8,10 +8,10 @@ import { DatabaseConflictError, TransactionRequiredError } from "../runtime/erro
 import type { Executor } from "../transactions/executor.ts";
 import type { EarlierHandling, HandlingRow, InboxStore } from "./store.ts";
 
-/** The handler's result, or the earlier handling, because of which it was not called. */
+/** The handler's result, or the earlier handling that prevented the call. */
 export type HandlingOutcome<Result> = { readonly result: Result } | { readonly before: EarlierHandling };
 
-/** What a handler is to {@link createHandler}: what it gets depends on where it runs. */
+/** A handler as {@link createHandler} calls it; `tx` depends on where it runs. */
 type Work<Result> = (tx: unknown) => Promise<Result>;
 
 interface HandlerParts {
@@ -19,16 +19,15 @@ interface HandlerParts {
   readonly store: InboxStore;
 }
 
-/** A handling that has begun. */
 interface Begun<Result> {
   readonly outcome: Promise<HandlingOutcome<Result>>;
-  /** What the commit of a transaction of rowpost's own has to find finished. */
+  /** Watches work that must be finished before rowpost's own transaction commits. */
   readonly watch: <T>(call: Promise<T>) => Promise<T>;
 }
 
 /**
- * Handles a row's message in the transaction `on`, or in one that begins on it. `row` may throw:
- * that belongs to the outcome, which a transaction watches.
+ * Handles a row's message in the transaction `on`, or in one begun on it. `row` may throw, as part
+ * of the outcome that a transaction watches.
  */
 export type Handle = <Result>(on: unknown, row: () => HandlingRow, work: Work<Result>) => Begun<Result>;
 
@@ -42,7 +41,7 @@ export function createHandler(parts: HandlerParts): Handle {
     } catch (error) {
       if (!(error instanceof TransactionRequiredError)) throw error;
       if (on === undefined || on === null) throw noPlace(error);
-      // A pool, or nothing to begin on either.
+      // A pool, or an object on which nothing can begin.
       return { outcome: handleAlone(parts, { on, refusal: error }, row, work), watch: (call) => call };
     }
     return {
@@ -53,7 +52,8 @@ export function createHandler(parts: HandlerParts): Handle {
 }
 
 /**
- * Taken back to a savepoint when the handler fails, so that nothing stays even if that is caught.
+ * Rolls back to a savepoint when the handler fails, so that nothing stays even if the error is
+ * caught.
  */
 async function handleWithin<Result>(
   store: InboxStore,
@@ -71,7 +71,7 @@ async function handleWithin<Result>(
   );
 }
 
-/** Of a transaction that a deadlock ended before the handler was called. */
+/** Tries of a transaction ended by a deadlock before the handler was called. */
 const TRIES = 4;
 
 async function handleAlone<Result>(
@@ -96,14 +96,14 @@ async function handleAlone<Result>(
       if (isRecorded) throw error;
       if (error instanceof TransactionRequiredError && pool !== undefined) throw noPlace(pool.refusal);
       const meaning = store.meaning(error, `${row.type}:${row.key} for the consumer ${row.consumer}`);
-      // Who has waited too long would hold another connection as long.
+      // A retry would wait on another connection as long.
       const mayPass = meaning instanceof DatabaseConflictError && !store.isWaitOver(meaning.cause);
       if (!mayPass || attempt >= TRIES) throw meaning;
     }
   }
 }
 
-/** The refusal is in words of enqueue, which takes no pool. */
+/** The refusal comes from enqueue, which takes no pool. */
 function noPlace(refusal: TransactionRequiredError): TransactionRequiredError {
   return new TransactionRequiredError(
     `inbox.handle takes the database that the inbox was made with, a pool of it, or an open transaction as its first argument (${refusal.message})`,
@@ -111,14 +111,14 @@ function noPlace(refusal: TransactionRequiredError): TransactionRequiredError {
   );
 }
 
-/** Handlings that are open in a transaction, by its handle. */
+/** Open handlings in a transaction, by its handle. */
 const open = new WeakMap<object, number>();
-/** Handles of the handlings that this call runs in. */
+/** Handles of the handlings that enclose this call. */
 const around = new AsyncLocalStorage<readonly object[]>();
 
 /**
- * A handling inside of another one's handler is fine; two beside each other in one transaction are
- * not: to take one back would take back what the other has done since.
+ * Handlings may be nested, but not parallel in one transaction: rolling one back would undo later
+ * work of the other.
  */
 async function oneAtATime<T>(on: object, work: (depth: number) => Promise<T>): Promise<T> {
   const outer = around.getStore() ?? [];

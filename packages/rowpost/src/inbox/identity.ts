@@ -1,31 +1,31 @@
-/** What a message is known by on the consuming side. */
+/** Identity of a message on the consuming side. */
 import { textFault } from "../message/check-text.ts";
 import { InvalidMessageError } from "../runtime/errors.ts";
 
 /**
- * A message as a consumer knows it. Type and key are its identity, the same as in the local message
- * table: those of the headers `rowpost-type` and `rowpost-key`. The rest is kept with it, for
- * people and for reconciling.
+ * A message as a consumer knows it. Type and key are its identity, as in the local message table
+ * and the headers `rowpost-type` and `rowpost-key`. The rest is stored for people and for
+ * reconciling.
  */
 export interface ReceivedMessage {
   /** Message type. 1 to 128 characters, compared byte for byte. */
   readonly type: string;
   /** Message key. 1 to 255 characters, compared byte for byte. */
   readonly key: string;
-  /** What the broker calls this copy; the same as the receipt in `message_id`, where it can be. */
+  /** The broker's id of this copy; equals the receipt in `message_id` where possible. */
   readonly id?: string | undefined;
-  /** Which claim of the relay this copy comes from: the header `rowpost-attempt`. */
+  /** The relay's claim that produced this copy: the header `rowpost-attempt`. */
   readonly attempt?: number | undefined;
-  /** Topic that it came from. */
+  /** Topic of the copy. */
   readonly topic?: string | undefined;
 }
 
-/** Characters that fit the columns of the inbox. */
+/** Limits of the inbox columns, in characters. */
 const LIMITS = { consumer: 64, type: 128, key: 255, topic: 255, id: 255, handledBy: 128 } as const;
 
 /**
- * Part of an identity: nothing that a database would cut, pad or refuse. A blank at the end is part
- * of it: the columns compare bytes (rule: exact-bytes).
+ * Rejects text that a database would cut, pad or refuse. A trailing blank counts (rule:
+ * exact-bytes).
  */
 export function checkPart(name: "consumer" | "type" | "key", value: unknown): string {
   const limit = LIMITS[name];
@@ -42,13 +42,13 @@ export function checkPart(name: "consumer" | "type" | "key", value: unknown): st
   return value;
 }
 
-/** Beside the identity nothing is refused: a note that does not fit is no reason not to handle. */
+/** A note that does not fit must not prevent the handling. */
 export function note(name: "topic" | "id" | "handledBy", value: unknown): string | null {
   if (typeof value !== "string" || value === "" || textFault(value) !== undefined) return null;
   return value.length <= LIMITS[name] ? value : Array.from(value).slice(0, LIMITS[name]).join("");
 }
 
-/** The number of an attempt, or null: another program's may be anything. */
+/** Null: other programs may send anything. */
 export function attemptOf(value: unknown): number | null {
   return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31 ? value : null;
 }

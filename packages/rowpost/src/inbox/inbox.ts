@@ -15,9 +15,9 @@ import type { HandlingRow } from "./store.ts";
 
 /** Options of {@link createInbox}. */
 export interface InboxOptions {
-  /** Where the table is: the database that handlers write to. */
+  /** Database of the table, to which handlers write. */
   readonly database: Database;
-  /** Who handles, where {@link Inbox.handle} does not say. 1 to 64 characters. */
+  /** Default consumer of {@link Inbox.handle}. 1 to 64 characters. */
   readonly consumer?: string | undefined;
   /** Default `message_inbox`. */
   readonly table?: string | undefined;
@@ -26,61 +26,60 @@ export interface InboxOptions {
    * connection's.
    */
   readonly schema?: string | undefined;
-  /** Who this process is, for the column `handled_by`. Default: host and process id. */
+  /** Name of this process for the column `handled_by`. Default: host and process id. */
   readonly handledBy?: string | undefined;
   /**
-   * How long the inbox remembers a message, in milliseconds. A copy that comes later takes effect
-   * again. Default 30 days; at least 1 minute.
+   * How long the inbox remembers a message, in ms. A later copy takes effect again. Default 30
+   * days; at least 1 minute.
    */
   readonly keepMs?: number | undefined;
   /**
-   * The longest time after which a message of yours can still come again: retries and slow retries
-   * of the relay, what the broker keeps, redelivery by hand. Default 7 days. A shorter `keepMs` is
-   * warned of.
+   * Longest time after which a message can come again: relay retries and slow retries, broker
+   * retention, redelivery by hand. In ms; default 7 days. A shorter `keepMs` logs a warning.
    */
   readonly retryWindowMs?: number | undefined;
   /** Default: warnings and errors on standard error. */
   readonly logger?: Logger | "silent" | undefined;
-  /** Takes what is measured. Default: nothing is measured. */
+  /** Receives measurements. Default: none. */
   readonly metrics?: Metrics | undefined;
   /** For tests. */
   readonly clock?: Clock | undefined;
 }
 
-/** Which message is handled, and by whom. */
+/** The message to handle, and its consumer. */
 export interface Handling {
   /**
-   * Name of the consumer, 1 to 64 characters: each one handles a message once. Default: that of the
+   * Name of the consumer, 1 to 64 characters; each handles a message once. Default: that of the
    * inbox.
    */
   readonly consumer?: string | undefined;
-  /** Its identity, such as `fromKafka(message)` gives it; or `{ type, key }` by hand. */
+  /** Identity from `fromKafka(message)` and the like, or `{ type, key }`. */
   readonly message: ReceivedMessage;
 }
 
-/** What {@link Inbox.handle} says of both outcomes. */
+/** Common result of {@link Inbox.handle}. */
 export interface HandledMessage {
-  /** As it was asked for. */
+  /** The consumer of the call. */
   readonly consumer: string;
   /** Message type. */
   readonly type: string;
   /** Message key. */
   readonly key: string;
-  /** Of this copy, where it is known. */
+  /** Attempt of this copy, if known. */
   readonly attempt: number | undefined;
 }
 
-/** This call has handled the message. */
+/** This call handled the message. */
 export interface Handled<Result> extends HandledMessage {
-  /** Which of the two it is. */
+  /** Discriminates the two results. */
   readonly outcome: "handled";
-  /** What the handler returned. */
+  /** Result of the handler. */
   readonly result: Result;
 }
 
-/** The message had been handled before; the handler was not called. */
+/** The message was handled earlier; the handler was not called. */
 export interface Duplicate extends HandledMessage {
-  /** Which of the two it is. */
+  /** Discriminates the two results. */
   readonly outcome: "duplicate";
   /** When, by the database's clock. */
   readonly handledAt: Date;
@@ -88,7 +87,7 @@ export interface Duplicate extends HandledMessage {
   readonly handledBy: string;
 }
 
-/** The handler's `tx`: of a pool or the database a transaction of rowpost's own, else yours. */
+/** The handler's `tx`: a transaction of rowpost's own for a pool or the database, else yours. */
 export type HandlerTransaction<On> = On extends
   | { readonly doorbell: unknown; readonly inbox: unknown }
   | { getConnection(...given: never): unknown; end(...given: never): unknown }
@@ -96,31 +95,31 @@ export type HandlerTransaction<On> = On extends
   ? Transaction
   : On;
 
-/** What {@link createInbox} makes. */
+/** An inbox, as made by {@link createInbox}. */
 export interface Inbox {
-  /** That it was made with. */
+  /** The database of the inbox. */
   readonly database: Database;
-  /** Who handles, where {@link Inbox.handle} does not say. */
+  /** Default consumer of {@link Inbox.handle}. */
   readonly consumer: string | undefined;
   /**
    * Handles a message in a transaction: once for each consumer, however often it is delivered.
    *
-   * `on` is the open transaction that you have (what `outbox.enqueue` takes), and the handler gets
-   * it; or the database, or a pool of it, and the handler gets a transaction that begins before it
-   * and commits after it. Acknowledge the message to the broker when this has resolved, for both
-   * outcomes, and in a transaction of yours after its commit.
+   * `on` is your open transaction (as for `outbox.enqueue`), which the handler gets; or the
+   * database or a pool of it, and the handler gets a transaction that commits after it. Acknowledge
+   * the message to the broker after this resolves, for both outcomes; with your own transaction,
+   * after its commit.
    *
-   * Of several deliveries at once one is handled, and the others wait for its end: they are then
-   * duplicates, or, when it was rolled back, one of them is handled.
+   * Of several simultaneous deliveries one is handled while the others wait: they then are
+   * duplicates, or one of them is handled if the first was rolled back.
    *
    * A handler that throws leaves nothing: its own transaction is rolled back, yours to a savepoint
-   * before it. Its error is passed on.
+   * before it. The error is rethrown.
    *
-   * Throws, with nothing written: `InvalidMessageError` (no consumer, type or key, or one that
-   * cannot be stored), `TransactionRequiredError` (no open transaction, or two calls at once in
-   * one), `DatabaseConflictError` (retriable: the wait took too long, or a deadlock ended it; roll
-   * back and let the message come again), `SchemaError` (no table), `PermissionError`,
-   * `ConfigurationError`. `TransactionLostError`: the handler, or the database, ended the
+   * Throws, with nothing written: `InvalidMessageError` (consumer, type or key missing or
+   * unstorable), `TransactionRequiredError` (no open transaction, or two parallel calls in one),
+   * `DatabaseConflictError` (retriable: the wait took too long or ended in a deadlock; roll back
+   * and let the message come again), `SchemaError` (no table), `PermissionError`,
+   * `ConfigurationError`. `TransactionLostError`: the handler or the database ended the
    * transaction; let the message come again. `MissingAwaitError`: as in `outbox.transaction`.
    */
   handle<On, Result>(
@@ -129,20 +128,20 @@ export interface Inbox {
     handler: (tx: HandlerTransaction<On>) => Promise<Result>,
   ): Promise<Handled<Result> | Duplicate>;
   /**
-   * Makes the table, where it is missing. With `print` it changes nothing, and `sql` is for your
+   * Creates the table if it is missing. With `print` it changes nothing, and `sql` is for your
    * migration tool.
    */
   migrate(options?: {
     readonly print?: boolean;
   }): Promise<{ readonly applied: readonly string[]; readonly sql: string | undefined }>;
   /**
-   * Forgets what was handled more than `keepMs` ago, in small batches; for cron. Resolves to the
-   * number of rows. Throws what the database says.
+   * Deletes handlings older than `keepMs` in small batches; for cron. Resolves to the number of
+   * rows. Throws the database's errors.
    */
   purge(): Promise<number>;
   /**
-   * Does {@link purge} now and from time to time, until `stop`. It keeps no process alive; a
-   * failure is logged, and tried again the next time.
+   * Runs {@link purge} now and periodically until `stop`. Keeps no process alive; a failure is
+   * logged and retried the next time.
    */
   keepHouse(options?: KeepHouseOptions): InboxHousekeeping;
 }
@@ -153,8 +152,8 @@ const LEAST_KEEP_MS = 60_000;
 const UNREF_CLOCK = createSystemClock({ unref: true });
 
 /**
- * Makes an inbox. Connects to nothing. Throws `ConfigurationError` for an option that there is not,
- * a name that no database takes, and times that are no whole numbers of milliseconds.
+ * Creates an inbox without connecting. Throws `ConfigurationError` for an unknown option, a name
+ * that no database accepts, and times that are not whole milliseconds.
  */
 export function createInbox(options: InboxOptions): Inbox {
   checkOptions("createInbox", options, KINDS);

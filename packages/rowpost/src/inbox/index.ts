@@ -1,5 +1,5 @@
 /**
- * rowpost/inbox: a consumer's table of what it has handled, so that a message takes effect once,
+ * rowpost/inbox: a consumer's table of handled messages, so that a message takes effect once,
  * however often it is delivered.
  *
  * @module

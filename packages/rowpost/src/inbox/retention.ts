@@ -1,4 +1,4 @@
-/** Forgetting what was handled long ago. */
+/** Deletes old handlings. */
 
 import { checkOptions } from "../runtime/check-options.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -14,7 +14,7 @@ export interface KeepHouseOptions {
 
 /** A running {@link Inbox.keepHouse}. */
 export interface InboxHousekeeping {
-  /** Resolves when the batch under way is done; no other one begins. */
+  /** Resolves after the current batch; no other one begins. */
   stop(): Promise<void>;
 }
 
@@ -31,13 +31,13 @@ interface Retention {
   keepHouse(options?: KeepHouseOptions): InboxHousekeeping;
 }
 
-/** Rows of one DELETE: its locks are short, and a replica that applies it falls back by little. */
+/** Keeps locks short and replicas close. */
 const BATCH = 500;
-/** Between two, so that others have their turn: SQLite has one writer, and asks in no order. */
+/** Lets others write: SQLite has one writer at a time and no queue. */
 const PAUSE_MS = 5;
 const EVERY_MS = 600_000;
 const LEAST_EVERY_MS = 1_000;
-/** Of one batch that another process was in the way of. */
+/** Tries of a batch that conflicts with another process. */
 const TRIES = 4;
 
 export function createRetention({ store, logger, clock, keepMs, retryWindowMs }: RetentionParts): Retention {

@@ -1,7 +1,7 @@
-/** The inbox port: what was handled, in a table. Implemented by databases/sql. Types only. */
+/** Inbox port: the table of handled messages. Implemented by databases/sql. Types only. */
 import type { Executor } from "../transactions/executor.ts";
 
-/** What goes into the row of a message that a consumer handles. */
+/** Row of a message that a consumer handles. */
 export interface HandlingRow {
   readonly consumer: string;
   readonly type: string;
@@ -9,12 +9,12 @@ export interface HandlingRow {
   readonly topic: string | null;
   /** The broker's id of this copy. */
   readonly messageId: string | null;
-  /** Which claim of the relay this copy comes from. */
+  /** The relay's claim that produced this copy. */
   readonly attempt: number | null;
   readonly handledBy: string;
 }
 
-/** The handling that stands in the table already. */
+/** The handling already in the table. */
 export interface EarlierHandling {
   /** ISO 8601, UTC, by the database's clock. */
   readonly handledAt: string;
@@ -23,15 +23,15 @@ export interface EarlierHandling {
   readonly attempt: number | null;
 }
 
-/** What {@link InboxStore.handlings} is about. */
+/** Range of {@link InboxStore.handlings}. */
 export interface HandlingsRequest {
   readonly fromMs: number;
   readonly toMs: number;
-  /** Undefined: of all. */
+  /** Undefined: all. */
   readonly consumer: string | undefined;
 }
 
-/** A handling that stands in the table. */
+/** A handling from the table. */
 export interface SeenHandling {
   readonly consumer: string;
   readonly type: string;
@@ -51,46 +51,38 @@ export interface InboxStoreOptions {
 
 export interface InboxStore {
   /**
-   * Inserts the row, or resolves to the one that is there. Where another transaction has inserted
-   * the same and has not ended, it waits for that one: it finds its row, or none when that was
-   * rolled back.
+   * Inserts the row, or resolves to the existing one. Waits for an open transaction that inserted
+   * the same.
    *
    * Throws, with nothing written: `TransactionRequiredError`, `DatabaseConflictError` (the wait
-   * took too long, or a deadlock ended it), `SchemaError`, `PermissionError`, `ConfigurationError`.
+   * took too long or ended in a deadlock), `SchemaError`, `PermissionError`, `ConfigurationError`.
    */
   record(tx: Executor, row: HandlingRow): Promise<EarlierHandling | undefined>;
   /**
-   * Runs `work` in somebody else's open transaction `on`; what it did is taken back when it throws,
-   * and the transaction goes on. `inner` is the handle to be used meanwhile. `depth`: how many of
-   * these are open in the transaction.
+   * Runs `work` with the handle `inner` in the caller's transaction `on`. A throw undoes its
+   * writes, and the transaction continues. `depth` counts the open ones.
    *
-   * Throws `TransactionRequiredError` where there is no transaction, `TransactionLostError` when it
-   * has ended meanwhile.
+   * Throws `TransactionRequiredError` without a transaction, `TransactionLostError` when it ended
+   * meanwhile.
    */
   within<T>(tx: Executor, on: unknown, depth: number, work: (inner: unknown) => Promise<T>): Promise<T>;
-  /**
-   * Deletes rows older than that, at most `limit`, the oldest first; their number. In a transaction
-   * of its own.
-   */
+  /** Oldest first, in its own transaction; returns their number. */
   forget(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
   /**
-   * Calls `each` with what was handled from `fromMs` on and before `toMs` (milliseconds since the
-   * epoch), in pages, the oldest first. Locks nothing, and waits for what `each` returns.
+   * Handlings from `fromMs` to before `toMs` (epoch ms), in pages, oldest first. Locks nothing, and
+   * awaits `each`.
    */
   handlings(request: HandlingsRequest, each: (page: readonly SeenHandling[]) => Promise<void>): Promise<void>;
-  /** Makes the table, where it is missing. What was done now. */
+  /** Creates the table if it is missing. Returns what it did. */
   migrate(): Promise<readonly string[]>;
-  /** The SQL of {@link migrate}. */
+  /** SQL of {@link migrate}. */
   print(): string;
-  /** An error of the driver as one of ours, where it means one; anything else as it is. */
+  /** Returns unknown errors unchanged. */
   meaning(error: unknown, what: string): unknown;
-  /**
-   * Did the driver's error end a wait that took too long, so that the next try would wait as long?
-   */
+  /** A retry would wait as long. */
   isWaitOver(error: unknown): boolean;
 }
 
-/** What the inbox needs of a database. */
 export interface InboxDatabase {
   store(options: InboxStoreOptions): InboxStore;
 }

@@ -1,11 +1,9 @@
 /**
- * A body in a column of bytes: they stand there as they go out, and `content_type` carries no mark.
- * Everywhere else a body is text beside a content type (content-type.ts), and here one becomes the
- * other.
+ * Converts between bodies in a column of bytes, stored as sent and with no mark in `content_type`,
+ * and bodies as text beside a content type (content-type.ts).
  */
 import { BASE64_MARK, BINARY_CONTENT_TYPE, type EncodedBody, isJsonContentType } from "./content-type.ts";
 
-/** The bytes that a body is. */
 export function bytesOf({ body, contentType }: EncodedBody): Buffer {
   return Buffer.from(body, contentType?.endsWith(BASE64_MARK) === true ? "base64" : "utf8");
 }
@@ -15,10 +13,7 @@ export function bareType({ contentType }: EncodedBody): string | null {
   return contentType?.endsWith(BASE64_MARK) === true ? contentType.slice(0, -BASE64_MARK.length) : contentType;
 }
 
-/**
- * The body that these bytes are. Without a content type they are JSON where they parse as it. What
- * is no text comes out as the bytes that it is, whatever its content type says.
- */
+/** Without a content type, bytes are JSON if they parse as it. Invalid text stays binary. */
 export function bodyOf(bytes: Buffer, contentType: string | null): EncodedBody {
   const isTold = contentType !== null && contentType !== "";
   const text = !isTold || isText(contentType) ? decoded(bytes) : undefined;
@@ -31,7 +26,7 @@ function isText(contentType: string): boolean {
   return isJsonContentType(contentType) || contentType.endsWith(BASE64_MARK) || /^text\/|[/+]xml\b/i.test(contentType);
 }
 
-/** Undefined: it is not UTF-8, and would not be the same bytes again. */
+/** Undefined: not UTF-8, so not reversible. */
 function decoded(bytes: Buffer): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

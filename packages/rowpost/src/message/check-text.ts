@@ -1,14 +1,13 @@
-/** What a text must be like, so that every database stores it and gives it back as it was. */
+/** Checks that every database stores a text and returns it unchanged. */
 import { InvalidMessageError } from "../runtime/errors.ts";
 
-/** Says what is wrong with the message `name`. */
 export function invalid(name: string, what: string, cause?: unknown): InvalidMessageError {
   return new InvalidMessageError(`${name}: ${what}`, { cause });
 }
 
 /**
- * What no database of ours can store in a text column, or undefined: PostgreSQL takes no NUL, and
- * UTF-8 has no form for half a surrogate pair, which would come back as U+FFFD.
+ * Why a text column cannot store it, if so: PostgreSQL takes no NUL, and half a surrogate pair
+ * would come back as U+FFFD.
  */
 export function textFault(text: string): string | undefined {
   if (text.includes("\0")) return "has a NUL character";
@@ -17,13 +16,13 @@ export function textFault(text: string): string | undefined {
 }
 
 /**
- * A field with 1 to `limit` characters. Identities compare byte for byte (rule: exact-bytes); what
- * a database may fold or cut is refused instead.
+ * Identities compare byte for byte (rule: exact-bytes), so anything a database may fold or cut is
+ * refused.
  */
 export function checkText(name: string, field: string, value: unknown, limit: number): string {
   if (typeof value !== "string") throw invalid(name, `${field} must be a string, not ${typeof value}`);
   if (value === "") throw invalid(name, `${field} is empty; it must have 1 to ${limit} characters`);
-  // A character outside the basic plane counts as two in JavaScript and as one in a VARCHAR.
+  // Outside the basic plane a character is two units in JavaScript, one in a VARCHAR.
   if (value.length > limit && (value.length > 2 * limit || countCharacters(value) > limit)) {
     throw invalid(name, `${field} has ${countCharacters(value)} characters; at most ${limit} fit`);
   }

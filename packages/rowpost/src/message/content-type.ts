@@ -1,5 +1,5 @@
 /**
- * How `content_type` says what `message_body` holds, for writing and for reading:
+ * `content_type` describes `message_body`:
  *
  * | content_type | message_body | goes out as |
  * | --- | --- | --- |
@@ -8,11 +8,11 @@
  * | ends in `;base64` | base64 (RFC 4648 section 4, with padding) | bytes, under the type before the mark |
  */
 
-/** Media type of a body whose column says nothing. */
+/** Media type of a body without a content type. */
 export const JSON_CONTENT_TYPE = "application/json";
-/** Media type of a Uint8Array whose message says nothing. */
+/** Media type of a Uint8Array without a content type. */
 export const BINARY_CONTENT_TYPE = "application/octet-stream";
-/** End of `content_type` that marks a base64 body. Reserved. */
+/** Reserved suffix of `content_type` that marks a base64 body. */
 export const BASE64_MARK = ";base64";
 
 /** True for `application/json`, `text/json` and `…+json`, with or without parameters. */
@@ -20,7 +20,7 @@ export function isJsonContentType(contentType: string): boolean {
   return contentType === JSON_CONTENT_TYPE || /^[^;]*(?:\/json|\+json)\s*(?:;|$)/i.test(contentType);
 }
 
-/** Body and content type as the columns hold them. */
+/** Body and content type as stored. */
 export interface EncodedBody {
   /** JSON, text, or base64. */
   readonly body: string;
@@ -28,5 +28,5 @@ export interface EncodedBody {
   readonly contentType: string | null;
 }
 
-/** What a column of bodies is made of. */
+/** Type of a body column. */
 export type BodyType = "text" | "json" | "binary";

@@ -9,7 +9,7 @@ import { DEFAULT_LIMITS } from "./message.ts";
 const typed = { hasContentType: true };
 const untyped = { hasContentType: false };
 
-/** JSON values as any program may hold them; -0 is 0 in JSON. */
+/** Arbitrary JSON values; -0 is 0 in JSON. */
 const jsonValue = fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 const character = fc.oneof(
   fc.string({ minLength: 1, maxLength: 1 }),

@@ -41,7 +41,7 @@ describe("a body that JSON would change is refused, with where it is", () => {
     [{ total: Object(12n) }, "body.total is a BigInt"],
     [{ own: { toJSON: () => ({ price: Number.NaN }) } }, "body.own.price is NaN"],
     [{ own: { toJSON: () => [new Map()] } }, "body.own[0] is a Map"],
-    // JSON asks no toJSON of what a toJSON returned.
+    // JSON calls no toJSON on the result of a toJSON.
     [{ own: { toJSON: () => new Date(0) } }, "body.own is a Date"],
     [[{ toJSON: () => undefined }], "body[0] is undefined"],
     [{ own: { toJSON: () => () => 1 } }, "body.own is a function"],

@@ -1,8 +1,4 @@
-/**
- * The body of a message as its column holds it (content-type.ts has the table), with what is
- * checked on the way: the media type, whether it can carry the body, whether JSON can, and the
- * size.
- */
+/** Encodes a body for its column (see content-type.ts), and checks media type and size. */
 import { types } from "node:util";
 import { describeError, type InvalidMessageError } from "../runtime/errors.ts";
 import { bytesOf } from "./binary-body.ts";
@@ -17,13 +13,12 @@ import {
 } from "./content-type.ts";
 import type { NewMessage } from "./message.ts";
 
-/** Longest `content_type` in characters, with the mark of binary bodies. */
+/** Longest `content_type` in characters, including the mark of binary bodies. */
 const CONTENT_TYPE_LENGTH = 64;
 
 /**
- * Body and content type of the message `name`. Throws `InvalidMessageError` for a media type that
- * is none, a body that it cannot carry, and one that the
- * column does not take: it has more than `maxBytes` as stored, or is no JSON where that is needed.
+ * Throws `InvalidMessageError` for an invalid media type, a body that it cannot carry, and one
+ * larger than `maxBytes` as stored, or not JSON where required.
  */
 export function encodeBody(
   name: string,
@@ -48,14 +43,13 @@ export function encodeBody(
 export function checkBody(name: string, encoded: EncodedBody, maxBytes: number, bodyType: BodyType): void {
   const { body } = encoded;
   if (bodyType === "json") checkJson(name, encoded);
-  // UTF-8 has at most three bytes for each unit of a JavaScript string: most bodies need no
-  // counting.
+  // At most three bytes per unit in UTF-8: most bodies need no counting.
   if (body.length * 3 <= maxBytes) return;
   const bytes = bodyType === "binary" ? bytesOf(encoded).length : Buffer.byteLength(body);
   if (bytes > maxBytes) throw invalid(name, `the body has ${bytes} bytes as stored; at most ${maxBytes} fit`);
 }
 
-/** Escapes of NUL, and of half a surrogate pair: JSON to its grammar, and refused by jsonb. */
+/** Escapes of NUL and of half a surrogate pair: valid JSON, refused by jsonb. */
 const NO_JSONB =
   /(?<!\\)(?:\\\\)*\\u(?:0000|d[89ab][\da-f]{2}(?!\\ud[c-f][\da-f]{2})|(?<!\\ud[89ab][\da-f]{2}\\u)d[c-f][\da-f]{2})/i;
 
@@ -107,7 +101,7 @@ function contentTypeOf(contentType: string | undefined): string | null {
   return contentType === undefined || contentType === JSON_CONTENT_TYPE ? null : contentType;
 }
 
-/** A text that is JSON already, as it stands. */
+/** JSON text, used as it is. */
 function givenJson(name: string, body: unknown, contentType: string | undefined): string {
   if (typeof body !== "string" || (contentType !== undefined && !isJsonContentType(contentType))) {
     throw invalid(name, "jsonText is for a body that is a JSON text, with a content type of JSON or none");
@@ -123,10 +117,9 @@ function givenJson(name: string, body: unknown, contentType: string | undefined)
 }
 
 /**
- * JSON text that reads back as the same value. `JSON.stringify` alone drops functions and turns NaN
- * into null and a Map into {}: a consumer would get something else than was handed in, and nobody
- * would know. Fields that are undefined are left out, as everywhere. The look at every value costs
- * a quarter of the stringify (measured on Node 20: 0.4 us beside 1.5 us, 400 bytes with 27 values).
+ * Refuses values that would not read back the same: `JSON.stringify` drops functions and turns NaN
+ * into null and a Map into {}. Undefined fields are omitted as usual. The check costs a quarter of
+ * the stringify (measured on Node 20: 0.4 us beside 1.5 us, 400 bytes with 27 values).
  */
 function toJson(name: string, body: unknown): string {
   let text: string | undefined;
@@ -147,16 +140,12 @@ function notJson(name: string, reason: string, cause?: unknown): InvalidMessageE
   return invalid(name, `the body is not JSON-able: ${reason}`, cause);
 }
 
-/**
- * Where values nest deeper than this, `JSON.parse` of some consumer gives up; and a cycle behind a
- * toJSON ends here.
- */
+/** Some consumers' `JSON.parse` fails on deeper nesting; also stops cycles behind a toJSON. */
 const DEEPEST = 1_000;
 
 /**
- * Path and kind of the first value that JSON would change, or undefined. The path is put together
- * only on the way out of a find. `key` is what JSON hands to a toJSON; a number says that the value
- * stands in an array.
+ * Path and kind of the first value that JSON would change. `key` is what JSON passes to a toJSON; a
+ * number means an array element.
  */
 function findLost(value: unknown, depth: number, key: string | number): string | undefined {
   switch (typeof value) {
@@ -179,12 +168,11 @@ function findLostInside(value: object, depth: number, key: string | number): str
   if (Array.isArray(value) || !("toJSON" in value) || typeof value.toJSON !== "function") {
     return findLostParts(value, depth);
   }
-  // Those of a Buffer and of an invalid Date change the value themselves; every other one is its
-  // author's word for what to send.
+  // These toJSON change the value; any other one is the author's choice.
   if (ArrayBuffer.isView(value)) return ` is ${nameOf(value)}`;
   if (types.isDate(value)) {
     if (Number.isNaN(value.getTime())) return " is an invalid Date";
-    // What the language itself brings gives a text: not called a second time, which costs 0.6 us.
+    // Returns a text; calling it would cost 0.6 us.
     if (value.toJSON === Date.prototype.toJSON) return undefined;
   }
   let sent: unknown;
@@ -193,7 +181,7 @@ function findLostInside(value: object, depth: number, key: string | number): str
   } catch (error) {
     return `.toJSON throws: ${describeError(error)}`;
   }
-  // JSON asks no toJSON of what a toJSON returned: a Date there becomes {}.
+  // JSON calls no toJSON on the result of a toJSON: a Date there becomes {}.
   if (typeof sent === "object" && sent !== null) return findLostParts(sent, depth);
   return sent === undefined && typeof key === "string" ? undefined : findLost(sent, depth, key);
 }
@@ -217,17 +205,13 @@ function findLostParts(value: object, depth: number): string | undefined {
   return undefined;
 }
 
-/**
- * Kinds whose content JSON leaves out whatever fields somebody has put on them, as Node does with
- * the code of an error.
- */
+/** JSON omits their content even if they have fields, such as an error's code. */
 const EMPTIED = new Set(["ArrayBuffer", "Error", "Map", "Promise", "RegExp", "Set", "SharedArrayBuffer"]);
 
 /**
- * Objects of the language and the platform (the kinds above, URLSearchParams, a WeakMap, an
- * iterator) have a kind of their own and no fields, and JSON makes {} of them. A class of the
- * user's is of the kind Object, where {} may be all there is, or has fields beside the kind that it
- * names.
+ * Objects of the language and the platform (also URLSearchParams, a WeakMap, an iterator) have
+ * their own kind and no fields, and become {}. A user's class is of the kind Object, or has fields
+ * besides the kind that it names.
  */
 function findLostKind(value: object): string | undefined {
   if (ArrayBuffer.isView(value)) return ` is ${nameOf(value)}`;

@@ -1,16 +1,12 @@
-/** The headers of a message as their column holds them: a JSON object of strings. */
 import { invalid, textFault } from "./check-text.ts";
 import type { NewMessage } from "./message.ts";
 
-/**
- * Longest headers of a message as JSON, in bytes: what RocketMQ takes as properties, and half of
- * MySQL's TEXT.
- */
+/** In bytes as JSON: RocketMQ's limit of properties, and half of MySQL's TEXT. */
 const HEADERS_BYTES = 32_767;
 
 /**
- * Headers of the message `name`; none are NULL. `added` are those of rowpost's own making (trace
- * context), which give way to the message's. Throws `InvalidMessageError`.
+ * NULL when empty. `added` are rowpost's own headers (trace context); the message's win. Throws
+ * `InvalidMessageError`.
  */
 export function encodeHeaders(
   name: string,
@@ -28,8 +24,8 @@ export function encodeHeaders(
 }
 
 /**
- * Names as HTTP has them, and values without control characters: what every broker can carry, and
- * no line break smuggles in a header.
+ * HTTP names, and values without control characters, which every broker can carry; no line break
+ * can inject a header.
  */
 function checkHeaders(name: string, headers: unknown): void {
   if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {

@@ -39,7 +39,7 @@ test("a message becomes its row", () => {
   expect(encodeMessage(message({ createdBy: "job" }), rules).createdBy).toBe("job");
 });
 
-/** Characters that a database or JavaScript treats in a way of its own, among plain ones. */
+/** Characters that databases or JavaScript treat specially, among plain ones. */
 const awkward = fc.constantFrom(
   "a",
   "B",

@@ -1,8 +1,7 @@
 /**
- * What enqueue does to a message before any SQL: it checks every field and encodes the message as
- * its row holds it. A database would find most faults too, but late, in words of its own, and on
- * PostgreSQL at the price of the whole transaction; some it would change without a word (a blank at
- * the end, half a surrogate pair).
+ * Checks and encodes a message before any SQL. A database would find most faults late, on
+ * PostgreSQL at the cost of the whole transaction, and change some values silently (a trailing
+ * blank, half a surrogate pair).
  */
 import { ConfigurationError, InvalidMessageError } from "../runtime/errors.ts";
 import { checkText, invalid } from "./check-text.ts";
@@ -11,7 +10,7 @@ import { encodeBody } from "./encode-body.ts";
 import { encodeHeaders } from "./encode-headers.ts";
 import type { MessageLimits, NewMessage } from "./message.ts";
 
-/** A message as it goes into the table: checked, encoded, nothing left to interpret. */
+/** A checked and encoded message, ready for the table. */
 export interface EncodedMessage extends EncodedBody {
   readonly type: string;
   readonly key: string;
@@ -28,12 +27,12 @@ export interface EncodedMessage extends EncodedBody {
   readonly createdBy: string;
 }
 
-/** What a table takes. A column that is undefined does not exist there. */
+/** Limits of a table. A column that is undefined does not exist. */
 export interface MessageRules {
   readonly limits: MessageLimits;
   /** Name of the layout, for error texts. */
   readonly layoutName: string;
-  /** What its column of bodies is made of. Default: text. */
+  /** Type of its body column. Default: text. */
   readonly bodyType?: BodyType | undefined;
   readonly columns: {
     readonly headers: string | undefined;
@@ -46,11 +45,11 @@ export interface MessageRules {
 }
 
 /**
- * The message as its row holds it. `added` are headers of rowpost's own making (trace context);
- * those of the message win over them, and a table without the column goes without them.
+ * `added` are rowpost's own headers (trace context); the message's win, and a table without the
+ * column gets none.
  *
- * Throws `InvalidMessageError` that names the message, the field and what it may be;
- * `ConfigurationError` that names the column, for something that the table has no column for.
+ * Throws `InvalidMessageError` that names the message, the field and its limits;
+ * `ConfigurationError` that names a column missing in the table.
  */
 export function encodeMessage(
   message: NewMessage,
@@ -74,8 +73,8 @@ export function encodeMessage(
     topic: checkText(name, "topic", message.topic, limits.topic),
     body,
     headers: encodeHeaders(name, message.headers, columns.headers === undefined ? undefined : added),
-    // A variant of JSON in a table without the column goes out as plain JSON; bytes keep their
-    // mark, by which the INSERT knows them.
+    // Without the column JSON variants go out as plain JSON; the INSERT recognizes bytes by their
+    // mark.
     contentType: columns.contentType === undefined && isJson(contentType) ? null : contentType,
     orderingKey: orderingKey === undefined ? null : checkText(name, "orderingKey", orderingKey, limits.orderingKey),
     ...encodeDelay(name, message),
@@ -97,7 +96,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   "createdBy",
 ] satisfies readonly (keyof NewMessage)[]);
 
-/** `delay` for `delayMs`, or `orderKey`: in plain JavaScript nobody else would say so. */
+/** Finds misspelled fields such as `delay` or `orderKey`. */
 function checkFields(name: string, message: NewMessage): void {
   for (const field of Object.keys(message)) {
     if (!FIELDS.has(field)) throw invalid(name, `"${field}" is not a field of a message (${[...FIELDS].join(", ")})`);
@@ -129,12 +128,11 @@ function checkColumns(name: string, message: NewMessage, { bodyType, columns, la
   );
 }
 
-/** Longest `delayMs`: 10 years. Longer is a mistake in the unit. */
+/** Longest `delayMs`: 10 years. More is a wrong unit. */
 export const LONGEST_DELAY_MS = 315_360_000_000;
 /** Latest `deliverAt`: the end of the year 9999, where DATETIME ends. */
 const LATEST_INSTANT_MS = 253_402_300_799_999;
 
-/** When the message `name` may be delivered. */
 export function encodeDelay(
   name: string,
   { delayMs, deliverAt }: Pick<NewMessage, "delayMs" | "deliverAt">,
@@ -152,8 +150,7 @@ export function encodeDelay(
 }
 
 /**
- * An instant in the past is fine: it means at once. A text must name its zone, or each host would
- * read another instant.
+ * A past instant means at once. A text must name its zone, or each host would read another instant.
  */
 export function instantOf(name: string, field: "deliverAt" | "expiresAt", instant: Date | string): number {
   const isText = typeof instant === "string";
@@ -172,7 +169,7 @@ export function instantOf(name: string, field: "deliverAt" | "expiresAt", instan
   return instantMs;
 }
 
-/** `Date.parse` takes 30 February for 2 March. */
+/** `Date.parse` turns 30 February into 2 March. */
 function isCalendarDay(text: string): boolean {
   const day = text.slice(0, 10);
   return new Date(`${day}T00:00:00Z`).toISOString().slice(0, 10) === day;

@@ -1,38 +1,36 @@
 /**
- * Message types declared once: topic, schema, keys, retry policy and confirmation rule of
- * everything of that name.
+ * Message types declared once: topic, schema, keys, retry policy and confirmation rule.
  *
- * The producer uses a declared type to make messages that are type-checked and validated; the relay
- * is given the same objects and takes the retry policy and the confirmation rule from them.
+ * The producer makes type-checked and validated messages with them; the relay takes the retry
+ * policy and the confirmation rule from the same objects.
  */
 import { refuseUnknown } from "../runtime/check-options.ts";
 import { ConfigurationError, describeError, InvalidMessageError } from "../runtime/errors.ts";
 import type { NewMessage } from "./message.ts";
 import type { StandardSchema } from "./standard-schema.ts";
 
-/** How often and how long a failed publish is tried again. */
+/** Number and spacing of retries of a failed publish. */
 export interface RetryPolicy {
   /**
    * Counted attempts until a message is `failed`. Default 16: about 34 minutes on average with the
    * other defaults.
    */
   readonly maxAttempts: number;
-  /** Longest wait after the first failed attempt. Default 1,000. */
+  /** Longest wait after the first failed attempt, in ms. Default 1,000. */
   readonly baseMs: number;
-  /** Each longest wait is the one before times this. Default 2. */
+  /** Growth of the longest wait per attempt. Default 2. */
   readonly factor: number;
-  /** No wait is longer. Default 600,000 (10 minutes). */
+  /** Limit of all waits, in ms. Default 600,000 (10 minutes). */
   readonly maxMs: number;
   /**
-   * A `failed` message is tried once more each time this long has passed; 0 = never. Default
-   * 21,600,000 (6 hours).
+   * Interval of slow retries of a `failed` message, in ms; 0 = never. Default 21,600,000 (6 hours).
    */
   readonly slowRetryEveryMs: number;
-  /** Slow retries end when the message is this old. Default 604,800,000 (7 days). */
+  /** Age of a message at which slow retries end, in ms. Default 604,800,000 (7 days). */
   readonly slowRetryForMs: number;
 }
 
-/** Retry policy of types that say nothing. */
+/** Retry policy of types without one. */
 export const DEFAULT_RETRY_POLICY: RetryPolicy = {
   maxAttempts: 16,
   baseMs: 1_000,
@@ -42,38 +40,34 @@ export const DEFAULT_RETRY_POLICY: RetryPolicy = {
   slowRetryForMs: 604_800_000,
 };
 
-/** A type whose messages must be confirmed by their consumer (已消费). */
+/** Requires messages of a type to be confirmed by their consumer (已消费). */
 export interface ConfirmRule {
-  /** From the broker's receipt to the deadline. */
+  /** Time from the broker's receipt to the deadline, in ms. */
   readonly withinMs: number;
   /**
-   * What happens at the deadline: `resend` publishes the message again (the consumer must be
-   * idempotent; counts as an attempt), `fail` makes it `failed`, `alert` only reports it and leaves
-   * it `sent`.
+   * Action at the deadline: `resend` publishes the message again (the consumer must be idempotent;
+   * counts as an attempt), `fail` makes it `failed`, `alert` only reports it and leaves it `sent`.
    */
   readonly onTimeout: "resend" | "fail" | "alert";
-  /**
-   * Names of the consumers that all have to confirm; undefined: one confirmation, by whomever, is
-   * enough.
-   */
+  /** Consumers that all have to confirm; undefined: one confirmation by anyone suffices. */
   readonly consumers?: readonly string[] | undefined;
 }
 
 /** Longest name of a consumer, in characters. */
 export const CONSUMER_LENGTH = 128;
 
-/** Options of {@link messageType}. `Body` is what the program hands in, before the schema. */
+/** Options of {@link messageType}. `Body` is the program's input, before the schema. */
 export interface MessageTypeOptions<Body> {
-  /** Topic of all messages of this type, unless a message names its own. */
+  /** Topic of messages that name none. */
   readonly topic: string;
   /**
-   * Checks bodies at enqueue, at once or asynchronously. What the schema returns is what is stored:
-   * defaults filled in, unknown fields dropped.
+   * Checks bodies at enqueue, synchronously or not. The schema's result is stored, with defaults
+   * filled in and unknown fields dropped.
    */
   readonly schema?: StandardSchema<Body> | undefined;
   /**
-   * What differs from the default: 16 attempts, from 1 second to 10 minutes apart, and then one
-   * every 6 hours for a week. Durations in milliseconds.
+   * Differences from the default: 16 attempts, 1 second to 10 minutes apart, then one every 6 hours
+   * for a week. Durations in ms.
    */
   readonly retry?: Partial<RetryPolicy> | undefined;
   /** Makes consumers confirm. Default `onTimeout`: `resend`; default `consumers`: any one. */
@@ -86,21 +80,18 @@ export interface MessageTypeOptions<Body> {
     | undefined;
   /** Message key of a body, for messages that name none. */
   readonly key?: ((body: NoInfer<Body>) => string) | undefined;
-  /** Ordering key of a body, for messages that name none. Undefined: this message has none. */
+  /** Ordering key of a body, for messages that name none. May return undefined for no key. */
   readonly orderingKey?: ((body: NoInfer<Body>) => string | undefined) | undefined;
   /** Media type of all bodies. Default `application/json`. */
   readonly contentType?: string | undefined;
 }
 
-/**
- * A message of a declared type: what {@link MessageType.message} takes. `Key` is undefined where
- * the type derives it.
- */
+/** Argument of {@link MessageType.message}. `Key` is undefined when the type derives it. */
 export type MessageInput<Body, Key extends string | undefined = string> = Omit<
   NewMessage<Body>,
   "type" | "key" | "topic"
 > & {
-  /** Another topic than the type's. */
+  /** Overrides the type's topic. */
   readonly topic?: string | undefined;
 } & (undefined extends Key ? { readonly key?: string | undefined } : { readonly key: string });
 
@@ -108,31 +99,31 @@ export type MessageInput<Body, Key extends string | undefined = string> = Omit<
 export interface MessageType<Body = unknown, Key extends string | undefined = string> {
   /** Stored as `message_type`. */
   readonly name: string;
-  /** Topic of its messages that name none. */
+  /** Topic of messages that name none. */
   readonly topic: string;
-  /** Checks bodies at enqueue; undefined: anything that is JSON. */
+  /** Checks bodies at enqueue; undefined: any JSON. */
   readonly schema: StandardSchema<Body> | undefined;
-  /** The whole policy, defaults filled in. */
+  /** The complete policy, with defaults. */
   readonly retry: RetryPolicy;
   /** Undefined: consumers do not confirm. */
   readonly confirm: ConfirmRule | undefined;
   /**
-   * A message for `outbox.enqueue`. The keys are derived here, from the body as given; the body is
-   * validated by enqueue, because a schema may be asynchronous. Throws `InvalidMessageError` when a
+   * Makes a message for `outbox.enqueue`. Derives the keys from the body as given; enqueue
+   * validates the body, because a schema may be asynchronous. Throws `InvalidMessageError` when a
    * key function throws.
    */
   message(input: MessageInput<Body, Key>): TypedMessage<Body>;
 }
 
 /**
- * Holds a message's declared type. A symbol, and enumerable: it survives `{ ...message }` and stays
- * out of JSON.
+ * Holds a message's declared type. An enumerable symbol survives `{ ...message }` and stays out of
+ * JSON.
  */
 export const DECLARED_TYPE: unique symbol = Symbol("rowpost.messageType");
 
-/** A message that remembers its declared type, so that enqueue validates it. */
+/** A message with its declared type, which enqueue uses to validate it. */
 export interface TypedMessage<Body = unknown> extends NewMessage<Body> {
-  /** The type that it was made of. */
+  /** Its declared type. */
   readonly [DECLARED_TYPE]: { readonly name: string; readonly schema: StandardSchema | undefined };
 }
 

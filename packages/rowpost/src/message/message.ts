@@ -1,47 +1,45 @@
 /**
- * What a message is: the shape that a program enqueues, and the limits that are checked before any
- * SQL.
+ * The message that a program enqueues, and the limits checked before any SQL.
  *
- * The identity of a message is (type, key): the seeds' unique pair biz_type / biz_key and
- * message_type / message_key. It never changes, goes to the consumer as the header `rowpost-id`,
- * and is compared byte for byte (rule: exact-bytes).
+ * The identity of a message is (type, key), the unique pair biz_type / biz_key or message_type /
+ * message_key of the `t_local_message` layouts. It never changes, goes to the consumer as the
+ * header `rowpost-id`, and is compared byte for byte (rule: exact-bytes).
  */
 
-/** A message to be enqueued. */
+/** A message to enqueue. */
 export interface NewMessage<Body = unknown> {
   /**
-   * Message type, 消息类型: what happened, such as `order.created`. 1 to 64 characters, no blank at
-   * the end.
+   * Message type, 消息类型: what happened, such as `order.created`. 1 to 64 characters, no trailing
+   * blank.
    */
   readonly type: string;
   /**
    * Message key, 业务幂等键: the business identity, such as an order number. 1 to 128 characters,
-   * no blank at the end.
+   * no trailing blank.
    */
   readonly key: string;
-  /** Topic that it is published to, 1 to 255 characters. */
+  /** Topic to publish to, 1 to 255 characters. */
   readonly topic: string;
   /**
-   * JSON-able value by default. A string with `contentType: "text/…"` goes as it is; a Uint8Array
-   * goes as binary.
+   * JSON-able value by default. A string with `contentType: "text/…"` is sent as it is, a
+   * Uint8Array as binary.
    */
   readonly body: Body;
   /**
-   * Extra headers for the consumer; names and values are strings. Names that begin with `rowpost-`
+   * Extra headers for the consumer; names and values are strings. Names starting with `rowpost-`
    * are reserved.
    */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Messages with equal ordering keys are published in their order. 1 to 128 characters; never
-   * empty.
+   * Messages with the same ordering key are published in order. 1 to 128 characters, never empty.
    */
   readonly orderingKey?: string | undefined;
   /**
-   * Not before this many milliseconds from now, by the database's clock. At most one of `delayMs`,
+   * Delays delivery by this many milliseconds, by the database's clock. At most one of `delayMs`,
    * `deliverAt`.
    */
   readonly delayMs?: number | undefined;
-  /** Not before this instant: a Date, or an ISO 8601 text with a zone. */
+  /** Earliest delivery: a Date, or an ISO 8601 text with a zone. */
   readonly deliverAt?: Date | string | undefined;
   /**
    * Media type of the body. Default `application/json`; `application/octet-stream` for a
@@ -49,21 +47,21 @@ export interface NewMessage<Body = unknown> {
    */
   readonly contentType?: string | undefined;
   /**
-   * The body is a JSON text already, such as `JSON.stringify` makes: it goes as it stands, once it
-   * was seen to be JSON. Without this a text is a JSON string, quotes and all.
+   * The body is already a JSON text, such as `JSON.stringify` returns: it is checked and sent as it
+   * is. Otherwise a text becomes a JSON string with quotes.
    */
   readonly jsonText?: boolean | undefined;
   /** System or code that wrote it (`created_by`). Default: the `createdBy` of the outbox. */
   readonly createdBy?: string | undefined;
 }
 
-/** What the compiler says of a BigInt in a body: JSON has none, so it is passed as a string. */
+/** Compiler message for a BigInt in a body: JSON has none, so pass it as a string. */
 export interface BigIntIsNotJson {
-  /** No value has it: the name is what the compiler prints. */
+  /** No value has it: the compiler prints the name. */
   readonly "a BigInt is not JSON: pass it as a string": never;
 }
 
-/** A body as JSON can carry it; a BigInt in it does not compile. */
+/** A body that JSON can carry; a BigInt in it does not compile. */
 export type JsonAble<Body> = Body extends bigint
   ? BigIntIsNotJson
   : Body extends object
@@ -73,8 +71,8 @@ export type JsonAble<Body> = Body extends bigint
     : Body;
 
 /**
- * Limits of the default layout; a layout with narrower columns lowers them. Characters, but
- * `bodyBytes` is bytes of UTF-8.
+ * Limits of the default layout; narrower columns lower them. In characters, except `bodyBytes`,
+ * which is UTF-8 bytes.
  */
 export interface MessageLimits {
   /** Of `type`, in characters. */
@@ -87,11 +85,11 @@ export interface MessageLimits {
   readonly orderingKey: number;
   /** Of `createdBy`, in characters. */
   readonly createdBy: number;
-  /** Of the body as stored, in bytes of UTF-8; bytes are stored as base64. */
+  /** Of the stored body, in UTF-8 bytes; binary is stored as base64. */
   readonly bodyBytes: number;
 }
 
-/** Limits of the default layout. 4 MiB is what RocketMQ accepts for one body. */
+/** Limits of the default layout. RocketMQ accepts bodies up to 4 MiB. */
 export const DEFAULT_LIMITS: MessageLimits = {
   type: 64,
   key: 128,
@@ -101,16 +99,15 @@ export const DEFAULT_LIMITS: MessageLimits = {
   bodyBytes: 4_194_304,
 };
 
-/** Header with `type:key`, the identity that consumers deduplicate by. */
+/** Header with `type:key`, the identity for deduplication. */
 export const HEADER_ID = "rowpost-id";
 /** Header with the message type. */
 export const HEADER_TYPE = "rowpost-type";
 /** Header with the message key. */
 export const HEADER_KEY = "rowpost-key";
 /**
- * Header with the ordering key, where the message has one and the broker has no field for it:
- * RabbitMQ, NATS, HTTP.
+ * Header with the ordering key, if any, for brokers without a field for it: RabbitMQ, NATS, HTTP.
  */
 export const HEADER_ORDERING_KEY = "rowpost-ordering-key";
-/** Header with the number of the claim that this copy comes from. */
+/** Header with the number of the claim that produced this copy. */
 export const HEADER_ATTEMPT = "rowpost-attempt";

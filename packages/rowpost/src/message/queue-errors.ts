@@ -1,7 +1,7 @@
-/** Errors of looking into the message queue and of changing what its groups get. */
+/** Errors of inspecting the message queue and of changing its groups. */
 import { RowpostError } from "../runtime/errors.ts";
 
-/** Not an id of a message of the queue: a decimal text of at most 63 bits. No SQL was run. */
+/** Not a message id of the queue: a decimal string of at most 63 bits. No SQL was run. */
 export class InvalidIdError extends RowpostError {
   constructor(name: string, value: unknown) {
     const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 40)) : typeof value;
@@ -27,11 +27,11 @@ export class RewindRefusedError extends RowpostError {
 }
 
 /**
- * A month was not dropped; `reason` and the message say why. It is as before, unless the message
- * says that the database has kept the table of its records alone.
+ * A month was not dropped; `reason` and the message say why. Nothing has changed, unless the
+ * message says that only the table of its records was kept.
  */
 export class MonthNotDroppedError extends RowpostError {
-  /** Why, for programs; the message says it for people. */
+  /** Reason, for programs. */
   readonly reason: "NEEDED" | "NOT_OVER" | "BUSY" | "NO_SUCH_MONTH" | "GONE" | "IN_USE" | "REFUSED";
 
   constructor(reason: MonthNotDroppedError["reason"], message: string, retriable: boolean, cause?: unknown) {
@@ -40,14 +40,14 @@ export class MonthNotDroppedError extends RowpostError {
   }
 }
 
-/** A month could not be archived, or its files are not what its tables are. Nothing was dropped. */
+/** A month could not be archived, or its files differ from its tables. Nothing was dropped. */
 export class ArchiveError extends RowpostError {
   constructor(message: string, cause?: unknown) {
     super("ARCHIVE", message, { cause, retriable: true });
   }
 }
 
-/** What was asked for lies in a month whose tables were dropped. */
+/** The request concerns a month whose tables were dropped. */
 export class MonthDroppedError extends RowpostError {
   /** The dropped months, in order, such as 202611. */
   readonly months: readonly number[];
@@ -58,7 +58,7 @@ export class MonthDroppedError extends RowpostError {
   }
 }
 
-/** The id as a text, if it is one. */
+/** Returns a valid id as a string. */
 export function checkQueueId(name: string, value: unknown): string {
   if (typeof value === "string" && /^(?:0|[1-9]\d{0,18})$/.test(value) && BigInt(value) < 2n ** 63n) return value;
   throw new InvalidIdError(name, value);

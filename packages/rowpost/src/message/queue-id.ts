@@ -1,7 +1,7 @@
 /**
- * Ids of the message queue stored in SQL: 63 bits, (41 bits of milliseconds since 2020 << 16 bits
- * of sequence) << 6 bits of partition. The database gives them, in the transaction of the append;
- * here they are only taken apart. Decimal strings: they do not fit a JS number.
+ * Ids of the queue: 63 bits, (41 bits of milliseconds since 2020 << 16 bits of sequence) << 6 bits
+ * of partition. The database assigns them in the transaction of the append. Decimal strings,
+ * because they do not fit a JS number.
  */
 import { compareIds } from "../runtime/compare-ids.ts";
 
@@ -18,22 +18,20 @@ export function queueId(last: bigint, partition: number): string {
   return String((last << PARTITION_BITS) | BigInt(partition));
 }
 
-/** Partition that a message with this id is in. */
 export function partitionOfId(id: string): number {
   return Number(BigInt(id) & 63n);
 }
 
-/** When the message was appended, by the database's clock. */
+/** Time of the append, by the database's clock. */
 export function queueIdMs(id: string): number {
   return QUEUE_EPOCH_MS + Number(BigInt(id) >> (PARTITION_BITS + SEQUENCE_BITS));
 }
 
-/** The month that was asked for last, with its lowest id and that of the next one. */
+/** The last result of queueMonth, with the lowest ids of this month and the next. */
 let asked = { month: 0, from: "", before: "" };
 
 /**
- * The month table that an id belongs to, such as 202611: of its own time, in UTC. It is asked for
- * every message that is read or settled, and is nearly always the same as before: 2 comparisons
+ * The month table of an id in UTC, such as 202611. Mostly the previous result: 2 comparisons
  * instead of a Date and two BigInts (0.1 µs instead of 1).
  */
 export function queueMonth(id: string): number {
@@ -50,15 +48,13 @@ export function monthOf(epochMs: number): number {
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
 
-/** The month after this one. */
 export function monthAfter(month: number): number {
   return month % 100 === 12 ? month + 89 : month + 1;
 }
 
-/** Messages from the first to the last that one consumption record is about, at most. */
 export const MOST_IN_A_RECORD = 1_000;
 
-/** The lowest id of an instant: nothing that was appended before has it or a higher one. */
+/** The lowest id of an instant: everything appended before has a lower one. */
 export function queueIdAt(epochMs: number): string {
   const ms = Math.min(Math.max(0, Math.ceil(epochMs) - QUEUE_EPOCH_MS), LAST_MS);
   return String(BigInt(ms) << (PARTITION_BITS + SEQUENCE_BITS));
@@ -69,17 +65,16 @@ export function queueIdOfDate(date: unknown): string | undefined {
   return date instanceof Date && !Number.isNaN(date.getTime()) ? queueIdAt(date.getTime()) : undefined;
 }
 
-/** The lowest id of a month. */
 export function firstIdOf(month: number): string {
   return queueIdAt(Date.UTC(Math.floor(month / 100), (month % 100) - 1, 1));
 }
 
-/** The highest id that there can be. */
+/** Highest possible id. */
 export const LAST_QUEUE_ID: string = String(2n ** 63n - 1n);
 
 const LAST_MS = 2 ** 41 - 1;
 
-/** Months from one to another, with both. */
+/** Both ends included. */
 export function monthsBetween(first: number, last: number): number[] {
   const months: number[] = [];
   for (let month = first; month <= last; month = monthAfter(month)) months.push(month);

@@ -1,52 +1,49 @@
 /**
- * Validation by whatever schema library the user has (Zod, Valibot, ArkType, Effect, …): all of
- * them carry the same `~standard` property (https://standardschema.dev). Only its shape is declared
- * here, so that the library depends on none of them.
+ * Validation by the user's schema library (Zod, Valibot, ArkType, Effect, …): all share the
+ * property `~standard` (https://standardschema.dev). Only its shape is declared here, without a
+ * dependency.
  */
 import { InvalidMessageError } from "../runtime/errors.ts";
 
-/** One thing that is wrong with a value. */
+/** One problem of a value. */
 export interface StandardIssue {
-  /** What is wrong. */
+  /** Description of the problem. */
   readonly message: string;
-  /** Where in the value: keys, or objects that hold one. */
+  /** Path in the value: keys, or objects that hold one. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
 /**
- * What a validation says: the value as the schema makes it (defaults filled in, unknown fields
- * dropped), or what is wrong.
+ * Result of a validation: the value from the schema (defaults filled in, unknown fields dropped),
+ * or the problems.
  */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
-/**
- * Any schema of the Standard Schema specification, version 1. `Input` is what may be given,
- * `Output` what it becomes.
- */
+/** Any schema of the Standard Schema specification, version 1, from `Input` to `Output`. */
 export interface StandardSchema<Input = unknown, Output = unknown> {
-  /** What the specification asks a schema to have. */
+  /** The property required by the specification. */
   readonly "~standard": {
-    /** Of the specification. */
+    /** Version of the specification. */
     readonly version: 1;
     /** Name of the library. */
     readonly vendor: string;
     /** Checks a value. */
     readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
-    /** Exists for the type checker only. */
+    /** For the type checker only. */
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
   };
 }
 
-/** More than these are counted, not listed: an error text is for a person. */
+/** More are only counted, to keep the error readable. */
 const LISTED_ISSUES = 5;
 
 /**
- * The value as the schema makes it, at once or as a promise, as the schema does it.
+ * The schema's result, as a promise if the schema returns one.
  *
- * Throws `InvalidMessageError` that lists what is wrong and where; `what` names the value in it. A
- * schema that throws by itself is an `InvalidMessageError` too, with the thrown error as `cause`.
+ * Throws `InvalidMessageError` that lists the problems and their paths; `what` names the value. An
+ * error thrown by the schema becomes the `cause` of an `InvalidMessageError`.
  */
 export function validateWith(schema: StandardSchema, value: unknown, what: string): unknown {
   let result: StandardResult<unknown> | Promise<StandardResult<unknown>>;

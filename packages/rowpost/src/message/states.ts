@@ -1,20 +1,19 @@
 /**
  * The six states of a message and the one table of legal transitions between them.
  *
- * The seeds name the states (待发送 发送中 已发送 发送失败, and 已消费 已挂起); the numbers 0-3 are
- * those of the `status` column of `t_local_message`. Everything that changes a state takes its
- * allowed-from states from {@link TRANSITIONS}: the SQL statements, the documentation
- * (docs/states.md is generated from it) and the tests. A change that is not in the table does not
- * exist.
+ * The numbers 0-3 are those of the `status` column of `t_local_message` (待发送 发送中 已发送
+ * 发送失败). Every change of a state takes its start states from {@link TRANSITIONS}: the SQL
+ * statements, the documentation (docs/states.md is generated from it) and the tests. A change
+ * outside the table does not exist.
  */
 
 /**
- * State of a message, by its English word. `pending` 待发送, `sending` 发送中, `sent` 已发送,
- * `failed` 发送失败, `consumed` 已消费, `suspended` 已挂起.
+ * State of a message. `pending` 待发送, `sending` 发送中, `sent` 已发送, `failed` 发送失败,
+ * `consumed` 已消费, `suspended` 已挂起.
  */
 export type MessageState = "pending" | "sending" | "sent" | "failed" | "consumed" | "suspended";
 
-/** All states in the order of their numbers in the default layout: index = number. */
+/** All states; the index is their number in the default layout. */
 export const MESSAGE_STATES: readonly MessageState[] = [
   "pending",
   "sending",
@@ -24,7 +23,7 @@ export const MESSAGE_STATES: readonly MessageState[] = [
   "suspended",
 ];
 
-/** The words of the seed documents, for people who read the table in Chinese. */
+/** The Chinese words of the original `t_local_message` design, for people who read the table. */
 export const STATE_WORDS_ZH: Readonly<Record<MessageState, string>> = {
   pending: "待发送",
   sending: "发送中",
@@ -37,21 +36,21 @@ export const STATE_WORDS_ZH: Readonly<Record<MessageState, string>> = {
 /** Who may perform a transition. */
 export type TransitionActor = "relay" | "housekeeping" | "operator" | "consumer";
 
-/** One legal change of state. `name` is unique and is what statements and tests refer to. */
+/** One legal change of state. Statements and tests refer to its unique `name`. */
 export interface Transition {
   /** Its name in statements, logs and tests. */
   readonly name: TransitionName;
-  /** States that it may start from. */
+  /** States it may start from. */
   readonly from: readonly MessageState[];
-  /** State that it ends in. */
+  /** State it ends in. */
   readonly to: MessageState;
-  /** Who may make it. */
+  /** Who may perform it. */
   readonly by: readonly TransitionActor[];
-  /** What is written besides the state, in words; `lock_version + 1` and `gmt_modified` always. */
+  /** What is written besides the state; `lock_version + 1` and `gmt_modified` always are. */
   readonly writes: string;
   /**
-   * Only legal when the relay runs with `sendingMark: "off"` (the claim then stands in the lease
-   * row, rule: listed-in-flight).
+   * Only legal with `sendingMark: "off"` (the claim is then in the lease row, rule:
+   * listed-in-flight).
    */
   readonly withoutSendingMark?: true;
 }
@@ -77,8 +76,8 @@ export type TransitionName =
   | "unmarkedFailed";
 
 /**
- * The table. Final unless the slow retry or a person acts: `failed`, `consumed`; and `sent` for
- * types without confirmation.
+ * All legal transitions. Final unless a slow retry or a person acts: `failed`, `consumed`; and
+ * `sent` for types without confirmation.
  */
 export const TRANSITIONS: readonly Transition[] = [
   { name: "claim", from: ["pending"], to: "sending", by: ["relay"], writes: "delivery_count + 1" },
@@ -200,7 +199,7 @@ export const TRANSITIONS: readonly Transition[] = [
   },
 ];
 
-/** Allowed-from states of a transition, for the WHERE of its statement. */
+/** Start states of a transition, for the WHERE of its statement. */
 export function allowedFrom(name: TransitionName): readonly MessageState[] {
   const transition = TRANSITIONS.find((candidate) => candidate.name === name);
   if (transition === undefined) throw new Error(`no transition is named ${name}`);

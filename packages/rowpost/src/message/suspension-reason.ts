@@ -1,16 +1,15 @@
 /**
- * Beginning of `fail_reason` of a row that a suspension rule has suspended: who lifts the rule
- * finds its rows by it. The value stands in quotes and escaped, so that no rule's beginning is the
- * beginning of another one's (a rule on `a`, and one on `a: b`).
+ * Prefix of `fail_reason` of rows suspended by a rule, by which lifting the rule finds them. Quoted
+ * and escaped, so that no rule's prefix starts another's (a rule on `a`, and one on `a: b`).
  */
 export function ruleReason(rule: { readonly scope: string; readonly value: string }): string {
   return `${RULE_WORDS}${rule.scope}=${JSON.stringify(rule.value)}: `;
 }
 
-/** With these every {@link ruleReason} begins. */
+/** Beginning of every {@link ruleReason}. */
 export const RULE_WORDS = "suspended by rule ";
 
-/** The rule that a `fail_reason` names, and its words; undefined: it names none. */
+/** The rule named in a `fail_reason`, with its text, if any. */
 export function ruleOfReason(
   failReason: string | null,
 ): { readonly scope: string; readonly value: string; readonly words: string } | undefined {

@@ -1,4 +1,4 @@
-/** What the compiler says of bodies; nothing here runs but the last line. */
+/** Compile-time checks of bodies; only the last line runs. */
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import type { NewMessage } from "../message/message.ts";
@@ -27,7 +27,7 @@ test("a BigInt in a body does not compile, wherever it stands", () => {
   expectTypeOf<NewMessage<{ id: bigint }>[]>().not.toExtend<EnqueueableList<{ id: bigint }[]>>();
   type Two = readonly [string, { readonly id: bigint }];
   expectTypeOf<[NewMessage<Two[0]>, NewMessage<Two[1]>]>().not.toExtend<EnqueueableList<Two>>();
-  // The same without it, so that the lines above are about the BigInt.
+  // The same without the BigInt, to prove that it is the cause above.
   expectTypeOf<NewMessage<{ id: string }>>().toExtend<Enqueueable<{ id: string }>>();
   expectTypeOf<NewMessage<{ id: string }>[]>().toExtend<EnqueueableList<{ id: string }[]>>();
 });

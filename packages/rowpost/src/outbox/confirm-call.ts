@@ -1,4 +1,4 @@
-/** `outbox.confirm`: checks what a consumer hands in, and runs it in a transaction. */
+/** `outbox.confirm`: checks a consumer's input and runs it in a transaction. */
 import type { Database } from "../databases/database.ts";
 import { checkText } from "../message/check-text.ts";
 import { DEFAULT_LIMITS } from "../message/message.ts";
@@ -8,11 +8,11 @@ import { ConfigurationError, DatabaseConflictError, InvalidMessageError } from "
 import type { Transaction } from "../transactions/executor.ts";
 import type { CheckedConfirmation, Confirmation, ConfirmationResult, ConfirmationWriter } from "./confirmations.ts";
 
-/** What `outbox.confirm` needs to know of a message type: what `messageType` makes. */
+/** The part of a message type that `outbox.confirm` uses, as made by `messageType`. */
 export interface ConfirmedType {
-  /** Its name. */
+  /** Name of the type. */
   readonly name: string;
-  /** Undefined: any confirmation will do. */
+  /** Undefined: any confirmation counts. */
   readonly confirm?: Pick<ConfirmRule, "consumers"> | undefined;
 }
 
@@ -22,13 +22,12 @@ export interface ConfirmParts {
   readonly types: ReadonlyMap<string, ConfirmedType>;
 }
 
-/** Messages of one transaction of ours; more would keep their rows locked for longer. */
+/** More would keep their rows locked for longer. */
 const AT_ONCE = 500;
 /** A deadlock with a relay that settles the same messages is gone at the second try. */
 const TRIES = 5;
 const FIELDS = "{ type, key, consumer?, error?, attempt? }";
 
-/** Makes the function behind `outbox.confirm`. */
 export function createConfirm({ database, types, writer }: ConfirmParts) {
   async function inOwn<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result> {
     for (let tries = 1; ; tries += 1) {
@@ -41,9 +40,8 @@ export function createConfirm({ database, types, writer }: ConfirmParts) {
   }
 
   /**
-   * What is unknown is kept by a transaction of its own, behind the one that confirms: where that
-   * fails the confirmations stand, and the result says so. If we die in between, nobody was
-   * answered, and the consumer confirms again.
+   * A second transaction keeps unknown messages: if it fails, the confirmations stand and the
+   * result says so. If the process dies in between, the consumer confirms again.
    */
   async function confirmOwn(list: readonly CheckedConfirmation[]): Promise<ConfirmationResult[]> {
     const results = await inOwn((tx) => writer.confirm(tx, list));

@@ -1,6 +1,5 @@
 /**
- * createOutbox on SQLite in memory: what is checked, what is written, and that nothing is written
- * when anything is wrong.
+ * createOutbox on SQLite in memory: what is checked and written, and that an error writes nothing.
  */
 import { afterEach, beforeEach, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";

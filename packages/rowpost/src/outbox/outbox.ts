@@ -1,4 +1,4 @@
-/** The producer's side: messages that are written in the transaction of the business change. */
+/** The producer's side: writes messages in the transaction of the business change. */
 import type { Database, StoreOptions } from "../databases/database.ts";
 import { type EncodedMessage, encodeMessage, type MessageRules } from "../message/encode.ts";
 import type { JsonAble, MessageLimits, NewMessage } from "../message/message.ts";
@@ -12,27 +12,24 @@ import { type ConfirmedType, createConfirm } from "./confirm-call.ts";
 import type { Confirmation, ConfirmationResult } from "./confirmations.ts";
 import type { EnqueueCall, EnqueueStatus } from "./message-writer.ts";
 
-/** What happens with a (type, key) that is in the table already: the call throws, or reports it. */
+/** Handling of an existing (type, key): the call throws, or reports it. */
 export type OnDuplicate = "throw" | "ignore";
 
 /** Options of {@link createOutbox}. */
 export interface OutboxOptions {
-  /** Where the messages go: `mysql(…)`, `mariadb(…)`, `postgres(…)` or `sqlite(…)`. */
+  /** Database of the messages: `mysql(…)`, `mariadb(…)`, `postgres(…)` or `sqlite(…)`. */
   readonly database: Database;
-  /** Default: the table that `rowpost migrate` makes. */
+  /** Default: the table of `rowpost migrate`. */
   readonly layout?: StoreOptions["layout"] | undefined;
   /** `created_by` of messages that name none. Default `rowpost`. */
   readonly createdBy?: string | undefined;
-  /**
-   * What differs from the limits of the layout: lower ones, or higher ones where your columns are
-   * wider.
-   */
+  /** Overrides limits of the layout: lower, or higher where your columns are wider. */
   readonly limits?: Partial<MessageLimits> | undefined;
   /** Default `throw`. */
   readonly onDuplicate?: OnDuplicate | undefined;
   /**
-   * Message types whose `confirm.consumers` `outbox.confirm` has to know: what `messageType`
-   * makes. Types not named are consumed with their first confirmation.
+   * Message types from `messageType` whose `confirm.consumers` `outbox.confirm` must know. Other
+   * types are consumed with their first confirmation.
    */
   readonly types?: readonly ConfirmedType[] | undefined;
 }
@@ -43,7 +40,7 @@ export interface EnqueueOptions {
   readonly onDuplicate?: OnDuplicate | undefined;
 }
 
-/** A message; one of a declared type is left to its schema, which may make JSON of what it gets. */
+/** A message. The body of a declared type is left to its schema, which may turn it into JSON. */
 export type Enqueueable<Body> = NewMessage<Body> & (TypedMessage<Body> | { readonly body: JsonAble<Body> });
 
 /** Several messages, each with a body of its own. */
@@ -51,28 +48,27 @@ export type EnqueueableList<Bodies extends readonly unknown[]> = {
   readonly [Index in keyof Bodies]: Enqueueable<Bodies[Index]>;
 };
 
-/** What {@link createOutbox} makes. */
+/** An outbox, as made by {@link createOutbox}. */
 export interface Outbox {
   /**
    * Writes one message in an open transaction: it is published if and only if that commits.
    *
-   * `tx` is the `tx` of {@link Outbox.transaction}, or the open transaction that you have: a
-   * connection of mysql2, mariadb or pg after BEGIN, a postgres.js transaction, a SQLite handle, or
-   * a transaction of Drizzle, Kysely, Knex, TypeORM, MikroORM, Sequelize or Prisma.
+   * `tx` is the `tx` of {@link Outbox.transaction} or your open transaction: a connection of
+   * mysql2, mariadb or pg after BEGIN, a postgres.js transaction, a SQLite handle, or a transaction
+   * of Drizzle, Kysely, Knex, TypeORM, MikroORM, Sequelize or Prisma.
    *
-   * Throws, with nothing written: `InvalidMessageError` (a field, size or body that cannot be),
-   * `ConfigurationError` (the table has no column for it), `SchemaError` (a table or column is
-   * missing), `PermissionError` (a right is), `TransactionRequiredError` (a pool, an ended or
-   * absent transaction, an unknown object), `DuplicateMessageError` ((type, key) is there already;
-   * the transaction stays usable, but on MySQL 8 and 9 roll it back soon: until it ends it holds up
-   * every other enqueue into the table). Errors of the database are passed on as the driver throws
-   * them.
+   * Throws, with nothing written: `InvalidMessageError` (an invalid field, size or body),
+   * `ConfigurationError` (the table lacks a column for it), `SchemaError` (a table or column is
+   * missing), `PermissionError`, `TransactionRequiredError` (a pool, an ended or absent
+   * transaction, an unknown object), `DuplicateMessageError` ((type, key) exists; the transaction
+   * stays usable, but on MySQL 8 and 9 roll it back soon: until it ends it blocks every other
+   * enqueue into the table). Other database errors are passed on unchanged.
    */
   enqueue<Body>(tx: unknown, message: Enqueueable<Body>, options?: EnqueueOptions): Promise<EnqueueStatus>;
   /**
-   * Writes several, with one statement for each 1,000 messages or 4,194,304 characters of bodies.
-   * All are checked before the first is written, and when one cannot be written none of the call
-   * stays. Resolves to one status for each, in order.
+   * Writes several messages, one statement per 1,000 messages or 4,194,304 characters of bodies.
+   * All are checked before the first is written, and a failure leaves none. Resolves to one status
+   * for each, in order.
    */
   enqueue<const Bodies extends readonly unknown[]>(
     tx: unknown,
@@ -80,52 +76,52 @@ export interface Outbox {
     options?: EnqueueOptions,
   ): Promise<EnqueueStatus[]>;
   /**
-   * Reports that messages were consumed (已消费), or could not be: for consumers that reach the
-   * producer's database. Any number of times, in any order, before the relay has written `sent` or
-   * long after: a message that is consumed stays so, and is never sent again. A `duplicate` at an
-   * inbox is to be confirmed like a handled one: the first confirmation may not have come through.
+   * Reports that messages were consumed (已消费) or failed, for consumers with access to the
+   * producer's database. May be called repeatedly and in any order, before the relay has written
+   * `sent` or long after: a consumed message stays consumed and is never sent again. Confirm a
+   * `duplicate` of an inbox too, since the first confirmation may have been lost.
    *
-   * In transactions of its own, 500 messages each; or in `tx`, a transaction of yours as {@link
-   * Outbox.enqueue} takes it, and then only if that commits. One result for each, in order.
+   * Uses its own transactions of 500 messages each, or your transaction `tx` (as for {@link
+   * Outbox.enqueue}), effective only if that commits. One result for each, in order.
    *
    * Throws `InvalidMessageError` and `ConfigurationError`, with nothing written;
-   * `TransactionRequiredError`; `SchemaError` and `PermissionError`; `DatabaseConflictError` when
-   * another transaction was in the way of yours: run that again.
+   * `TransactionRequiredError`; `SchemaError` and `PermissionError`; `DatabaseConflictError` on a
+   * conflict of your transaction with another: run it again.
    */
   confirm(confirmations: readonly Confirmation[], options?: { readonly tx?: unknown }): Promise<ConfirmationResult[]>;
   /**
    * Begins on the database's own pool or handle, runs `work`, commits, and wakes the relay of this
    * process; rolls back and rethrows when `work` throws. Throws `TransactionLostError` when the
-   * database ended the transaction by itself, such as after a deadlock: run it again. Throws
-   * `MissingAwaitError`, rolled back, when `work` returned before an enqueue or query of it was
+   * database ended the transaction, for instance by a deadlock: run it again. Throws
+   * `MissingAwaitError`, rolled back, when `work` returned before its enqueues and queries were
    * done.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** The same on another pool, connection or handle of the same engine. */
   transaction<T>(on: unknown, work: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Wakes the relay of this process; for after the commit of a transaction that was not begun by
-   * {@link Outbox.transaction}. Without it the relay looks at its next poll. Costs nothing when
-   * there is no relay.
+   * Wakes the relay of this process, after the commit of a transaction not begun by {@link
+   * Outbox.transaction}. Otherwise the relay finds the messages at its next poll. Free without a
+   * relay.
    */
   wake(): void;
 }
 
 /**
- * Messages in one INSERT: more gain nothing (measured: 100 and 1,000 cost the same for each
- * message) and hold the client up for longer.
+ * Messages in one INSERT. More gain nothing (measured: 100 and 1,000 cost the same per message) and
+ * block the client for longer.
  */
 const MESSAGES_PER_STATEMENT = 1_000;
 /**
- * Characters of bodies in one INSERT: with every character escaped or three bytes long it still
- * fits MariaDB's packet of 16 MiB.
+ * Characters of bodies in one INSERT: fits MariaDB's packet of 16 MiB even if each is escaped or
+ * takes three bytes.
  */
 const TEXT_PER_STATEMENT = 4_194_304;
 
 /**
- * Makes an outbox. Connects to nothing. Throws `ConfigurationError` for an option that there is
- * not, a database or layout that is none, limits that are no positive whole numbers, and a
- * `createdBy` on a layout without that column.
+ * Creates an outbox without connecting. Throws `ConfigurationError` for an unknown option, an
+ * invalid database or layout, limits that are not positive whole numbers, and a `createdBy` without
+ * that column in the layout.
  */
 export function createOutbox(options: OutboxOptions): Outbox {
   checkOptions("createOutbox", options, KINDS);
@@ -233,9 +229,8 @@ function checkOnDuplicate(value: unknown): void {
 }
 
 /**
- * Validates and encodes every message before anything is written. A promise only where something
- * has to be waited for: the first statement of a call that needs no waiting is sent at once, in
- * front of whatever the program sends next.
+ * Validates everything before anything is written. Returns a promise only when needed, so that the
+ * first statement is sent before anything the program sends next.
  */
 function encodeAll(
   messages: readonly NewMessage[],
@@ -258,10 +253,7 @@ function encodeAll(
   return encoded;
 }
 
-/**
- * A message made by a declared type, with its body as the schema makes it; any other message as it
- * is.
- */
+/** Applies the schema of a declared type; returns other messages unchanged. */
 function validateDeclared(message: NewMessage): NewMessage | Promise<NewMessage> {
   const declared = (message as Partial<TypedMessage> | null | undefined)?.[DECLARED_TYPE];
   if (declared?.schema === undefined) return message;
@@ -270,10 +262,7 @@ function validateDeclared(message: NewMessage): NewMessage | Promise<NewMessage>
   return { ...message, body };
 }
 
-/**
- * One statement, or as few as fit; when a later one fails, what the earlier ones wrote is taken
- * back.
- */
+/** When a later statement fails, the rows of earlier ones are deleted. */
 async function insertAll(
   call: EnqueueCall,
   messages: readonly EncodedMessage[],
@@ -288,8 +277,7 @@ async function insertAll(
       statuses.push(...partStatuses);
       written.push(...part.filter((_, index) => partStatuses[index] === "enqueued"));
     } catch (error) {
-      // Where the transaction is lost nothing can be taken back, and nothing has to be. The caller
-      // gets the first error.
+      // A lost transaction needs no undo. The caller gets the first error.
       await call.undo(written, error).catch(() => undefined);
       throw written.length > 0 && error instanceof TransactionRequiredError
         ? endedWithin(written.length, error)

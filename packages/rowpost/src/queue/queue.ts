@@ -1,4 +1,4 @@
-/** The message queue stored in SQL: puts its parts together. */
+/** Assembles the message queue stored in SQL. */
 import { networkInterfaces } from "node:os";
 import { checkOptions, databaseWith, type OptionKinds } from "../runtime/check-options.ts";
 import { systemClock } from "../runtime/clock.ts";
@@ -36,7 +36,7 @@ import { verifyQueue } from "./verifying/verify.ts";
 
 const monotonicMs = (): number => systemClock.monotonicMs();
 
-/** Makes a queue on a database. Connects to nothing yet. */
+/** Creates a queue on a database. Does not connect yet. */
 export function createQueue(options: QueueOptions): Queue {
   const { appendTimeoutMs, database, metrics, producerGroup, port } = checkedOptions(options);
   const [store, share, watch] = [database.queue.store(), createPoolShare(database), createWatch(database.queue)];
@@ -107,7 +107,6 @@ export function createQueue(options: QueueOptions): Queue {
     };
   }
 
-  /** Messages and counters of a topic, for no group. */
   const readingOf = (topic: string): ConsumptionStore =>
     store.consumption({ topic, group: "" }, { lockWaitTimeoutMs: 1_000 });
 

@@ -1,4 +1,4 @@
-/** A relay's broker from start to stop: whether it can be used at all, and who closes it. */
+/** The initial check of a relay's broker, and closing it. */
 import type { Broker } from "../brokers/broker.ts";
 import { withDeadline } from "../runtime/deadline.ts";
 import { describeError } from "../runtime/errors.ts";
@@ -6,22 +6,21 @@ import type { RelaySettings } from "./options.ts";
 
 export interface BrokerUse {
   /**
-   * Asks the broker, at most for the publish timeout. Rejects with what no waiting mends: a missing
-   * package, wrong credentials, options that cannot work. A broker that is away, or slow to answer,
-   * is told of and waited for by the relay.
+   * Checks the broker within the publish timeout. Rejects with errors that waiting cannot fix: a
+   * missing package, wrong credentials, impossible options. A broker that is away or slow is only
+   * reported.
    */
   check(stopping: AbortSignal): Promise<void>;
-  /** Closes the broker, when it is the relay's to close and no other relay uses it. */
+  /** Closes the broker if the relay owns it and no other uses it. */
   end(): Promise<void>;
 }
 
-/** Our adapters say goodbye for half a second at most; others may not have thought of it. */
+/** rowpost's adapters close within half a second; others may take longer. */
 const CLOSE_MS = 1_000;
 
-/** Relays of this process that were made and not stopped, by their broker. */
+/** Running relays of this process, by broker. */
 const users = new WeakMap<Broker, number>();
 
-/** Counts from here to `end` as one that uses the broker. */
 export function useBroker(
   broker: Broker,
   {
@@ -67,7 +66,7 @@ export function useBroker(
   };
 }
 
-/** By shape: an adapter may come with a copy of rowpost of its own. */
+/** By shape: an adapter may bring its own copy of rowpost. */
 function isLasting(error: unknown): boolean {
   return error instanceof Error && "code" in error && "retriable" in error && error.retriable === false;
 }

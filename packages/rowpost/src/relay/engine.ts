@@ -1,7 +1,4 @@
-/**
- * Puts the parts of a relay together. They are made from the bottom up: what a later part is handed
- * stands above it.
- */
+/** Assembles a relay, each part before those that use it. */
 import { randomUUID } from "node:crypto";
 import type { Broker } from "../brokers/broker.ts";
 import type { Database, TableLayout } from "../databases/database.ts";
@@ -38,11 +35,11 @@ export interface RelayEngineOptions {
   readonly layout: TableLayout;
   readonly settings: RelaySettings;
   readonly events: EventEmitter<RelayEvents>;
-  /** Cuts every connection to the database: a stop takes no longer. */
+  /** Cuts every connection to the database at the time limit of a stop. */
   readonly cutoff: AbortSignal;
 }
 
-/** The running parts of one relay; see relay.ts for what its methods promise. */
+/** relay.ts documents its methods. */
 export interface RelayEngine extends RelayRunner {
   readonly owner: string;
   readonly counts: RelayCounts;
@@ -51,7 +48,6 @@ export interface RelayEngine extends RelayRunner {
   resetBackoff(topic: string): Promise<number>;
 }
 
-/** Makes the engine; nothing is opened yet. */
 export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const { database, broker, layout, settings, events, cutoff } = options;
   const { clock, publishTimeoutMs } = settings;
@@ -77,7 +73,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
         scans.keyFreed();
         followers.keyFreed(key);
       }
-      // Some may have gone back to pending, which a scan under way has not seen.
+      // Some may have gone back to pending, unseen by a scan under way.
       scans.touched();
       freed.ring();
     },
@@ -87,7 +83,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     leases: store.leases,
     owner,
     window,
-    // The rows just recovered may lie before the place that was reached.
+    // Recovered rows may lie before the position.
     ...leaseEvents(settings, reports, events, () => scans.restart()),
     onSessionLost: heartbeatDue.ring,
   });
@@ -100,7 +96,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     events,
     setsBehind: () => source.abilities.setsBehind,
     onRelease: lookAgain,
-    // An error is reported; the messages come due by themselves later.
+    // After an error the messages come due later by themselves.
     onTopicBack: (topic) => void reported(reports, "reset backoff", housekeeping.resetBackoff(topic)),
   });
   const { room, health, followers } = parking;
@@ -139,7 +135,6 @@ const WITHOUT_LOCK =
   "this connection to the database holds no lock that other relays can see (a cluster, a proxy, or a platform " +
   "without /proc): should this relay be killed, its messages wait until its lease ends";
 
-/** What the relay tells and does when shards come and go. */
 function leaseEvents(
   settings: RelaySettings,
   reports: RelayReports,
@@ -176,7 +171,7 @@ interface SettlerListeners {
   readonly followers: Pick<Followers, "gone">;
 }
 
-/** A settled, fenced or lost message leaves the window, and is told about. */
+/** Messages that are settled, fenced or lost leave the window. */
 function settlerEvents({ settings, reports, window, followers }: SettlerListeners): SettlerEvents {
   return {
     onSettled(settlements) {
@@ -203,7 +198,7 @@ function settlerEvents({ settings, reports, window, followers }: SettlerListener
   };
 }
 
-/** Work beside the loops: its failure is told, and that it works again. */
+/** Work beside the loops; reports failure and recovery. */
 async function reported(reports: RelayReports, part: string, work: Promise<unknown>): Promise<void> {
   try {
     await work;

@@ -1,6 +1,5 @@
 /**
- * What a relay tells about itself. Listeners must be quick; a throwing one is logged and changes
- * nothing.
+ * Events of a relay. Listeners must be quick; an error of one is logged and has no other effect.
  */
 import type { MessageState } from "../message/states.ts";
 
@@ -20,15 +19,16 @@ export interface EventMessage {
 export interface RelayEvents {
   /** The broker's receipt is in the table. */
   readonly sent: { readonly message: EventMessage; readonly messageId: string };
-  /** A counted attempt failed; the message is tried again after `retryInMs`. */
+  /** A counted attempt failed; the next follows after `retryInMs`. */
   readonly retry: { readonly message: EventMessage; readonly reason: string; readonly retryInMs: number };
   /**
-   * The message is `failed`: for alerts. `slowRetryInMs` null = only a person can bring it back.
+   * The message is `failed`; use it for alerts. `slowRetryInMs` null: only a person can bring it
+   * back.
    */
   readonly failed: { readonly message: EventMessage; readonly reason: string; readonly slowRetryInMs: number | null };
   /**
-   * No confirmation came in time (`reason` begins with NOT_CONFIRMED), or a consumer has reported
-   * that it could not handle the message (NOT_CONSUMED). `action` = what the type's rule says.
+   * No confirmation came in time (`reason` begins with NOT_CONFIRMED), or a consumer reported that
+   * it could not handle the message (NOT_CONSUMED). `action` comes from the type's rule.
    */
   readonly confirmTimeout: {
     readonly message: EventMessage;
@@ -36,8 +36,8 @@ export interface RelayEvents {
     readonly reason: string;
   };
   /**
-   * A write changed nothing because the lease was lost or the row changed meanwhile; `state` is
-   * what the row is now.
+   * A write changed nothing because the lease was lost or the row changed meanwhile; `state` is the
+   * current state of the row.
    */
   readonly fenced: { readonly id: string; readonly state: MessageState | "unknown" };
   /**
@@ -45,27 +45,30 @@ export interface RelayEvents {
    * the message again.
    */
   readonly outcomeLost: { readonly message: EventMessage };
-  /** Shards are ours now; `recovered`: messages that their last owner had left in `sending`. */
+  /** This relay took shards; `recovered` messages were left in `sending` by their last owner. */
   readonly shardsAcquired: { readonly shards: readonly number[]; readonly recovered: number };
-  /** Leases ended before they were renewed: nothing of these shards is started any more. */
+  /** Leases ended before they were renewed: nothing more of these shards is started. */
   readonly shardsLost: { readonly shards: readonly number[] };
-  /** Shards were given to others, or given back by `stop`. */
+  /** Shards were given to others, or back by `stop`. */
   readonly shardsReleased: { readonly shards: readonly number[] };
-  /** Rows in `sending` that no window held were brought back to pending (rule: watched-sending). */
+  /** Rows in `sending` outside any window were brought back to pending (rule: watched-sending). */
   readonly recovered: { readonly count: number };
-  /** A topic rests after failures; its messages wait. `reason`: the words of the broker. */
+  /** A topic rests after failures; its messages wait. `reason` is the broker's text. */
   readonly topicPaused: { readonly topic: string; readonly reason: string };
   /** The topic takes messages again. */
   readonly topicResumed: { readonly topic: string };
-  /** Its messages wait, uncounted. `broker`: its name, or behind `routes` the name of the one. */
+  /**
+   * The broker is away; its messages wait, uncounted. `broker` is its name; with `routes`, the name
+   * of the route's broker.
+   */
   readonly brokerAway: { readonly broker: string; readonly reason: string };
-  /** The broker can be reached again. */
+  /** The broker is reachable again. */
   readonly brokerBack: { readonly broker: string };
   /**
-   * The database cannot be reached, or refuses what a part of the relay asks of it, as `error`
-   * says; told once until `databaseBack`.
+   * The database is unreachable or refuses a part of the relay with `error`; emitted once until
+   * `databaseBack`.
    */
   readonly databaseAway: { readonly error: unknown };
-  /** It does its work again. */
+  /** The database works again. */
   readonly databaseBack: Record<string, never>;
 }

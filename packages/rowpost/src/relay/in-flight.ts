@@ -1,57 +1,45 @@
 /**
- * What a relay has under way: every message that it has claimed and not settled yet, or is about to
- * claim. (How many there may be, parking/room.ts says.) The window keeps the relay from claiming a
- * message or an ordering key twice, and tells when a shard has nothing under way any more (rule:
- * hand-over).
+ * The window of a relay: every message claimed and not settled, or about to be claimed
+ * (parking/room.ts limits them). Prevents claiming a message or a key twice, and tells when a shard
+ * has nothing under way (rule: hand-over).
  */
 import type { OutgoingMessage } from "../brokers/broker.ts";
 import type { ScannedMessage } from "./store.ts";
 
-/** A message on its way from the scan to its settle. */
 export interface InFlight {
-  /** As it was scanned. */
   readonly row: ScannedMessage;
-  /** As the broker gets it. */
   readonly outgoing: OutgoingMessage;
-  /** Epoch of its shard when it was taken up. */
   readonly epoch: string;
 }
 
 export interface InFlightWindow {
   readonly size: number;
-  /** In flight, or left so recently that a scan may still show it as waiting. */
+  /** In flight, or gone so recently that a scan may still show it. */
   excludes(id: string): boolean;
   holds(id: string): boolean;
-  /** A message of this ordering key is in flight. */
   keyBusy(orderingKey: string): boolean;
   add(messages: readonly InFlight[]): void;
-  /** These have been settled, or their claim came to nothing. */
   remove(messages: readonly InFlight[]): void;
   countOf(shard: number): number;
   entries(): IterableIterator<InFlight>;
-  /** Call before a scan starts; the number goes to {@link InFlightWindow.scanReturned}. */
+  /** Call before a scan starts; pass the number to {@link InFlightWindow.scanReturned}. */
   scanStarts(): number;
-  /**
-   * From here on a message that left before that scan started may be taken up again (rule:
-   * listed-in-flight).
-   */
+  /** Messages that left before that scan may be taken again (rule: listed-in-flight). */
   scanReturned(scan: number): void;
 }
 
-/** What is told of messages that enter the window or leave it. */
 export interface WindowListener {
   added(messages: readonly InFlight[]): void;
   removed(messages: readonly InFlight[]): void;
 }
 
-/** Makes an empty window. */
 export function createInFlightWindow(listener: Partial<WindowListener> = {}): InFlightWindow {
   const held = new Map<string, InFlight>();
   const busyKeys = new Map<string, number>();
   const byShard = new Map<number, number>();
   /**
-   * id -> number of the newest scan that had started when it left: that scan may have read the row
-   * before its settle committed.
+   * The newest scan started when a message left: it may have read the row before the settle
+   * committed.
    */
   const leaving = new Map<string, number>();
   let scans = 0;

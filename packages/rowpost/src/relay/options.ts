@@ -22,23 +22,23 @@ import type { Metrics } from "../runtime/metrics.ts";
 import { wholeNumber } from "../runtime/whole-number.ts";
 import type { PollOptions } from "./pacing/poll-pace.ts";
 
-/** What the relay needs to know of a message type; a `messageType(...)` object is one. */
+/** Settings of a message type for the relay; a `messageType(...)` object is one. */
 export interface RelayMessageType {
   /** The `message_type`. */
   readonly name: string;
-  /** What differs from the policy of the relay. Durations in milliseconds. */
+  /** Differences from the relay's policy. Durations in ms. */
   readonly retry?: Partial<RetryPolicy> | undefined;
-  /** Consumers confirm; undefined: `sent` is the end. */
+  /** Consumers confirm; undefined: `sent` is final. */
   readonly confirm?: ConfirmRule | undefined;
 }
 
-/** What happens with finished messages. */
+/** Treatment of finished messages. */
 export interface RetentionOptions {
   /** After `sent` (after `consumed` for types with confirmation). Default `keep`. */
   readonly onSent: "keep" | "archive" | "delete";
-  /** Only messages finished for this long are moved or deleted. Default 0. */
+  /** Moves or deletes only messages finished for this long, in ms. Default 0. */
   readonly keepMs: number;
-  /** Archived messages older than this are deleted. Default: never. */
+  /** Deletes archived messages older than this, in ms. Default: never. */
   readonly archiveForMs: number | undefined;
 }
 
@@ -61,27 +61,27 @@ export type FaultPoint =
 
 /** Options of `createRelay`. */
 export interface RelayOptions {
-  /** Where the messages are: `mysql(…)`, `mariadb(…)`, `postgres(…)` or `sqlite(…)`. */
+  /** Source of messages: `mysql(…)`, `mariadb(…)`, `postgres(…)` or `sqlite(…)`. */
   readonly database: Database;
-  /** Where they go: `rocketmq(…)`, `kafka(…)`, `memory()`, …, or `routes(…)` for several. */
+  /** Destination: `rocketmq(…)`, `kafka(…)`, `memory()`, …, or `routes(…)` for several. */
   readonly broker: Broker;
   /**
-   * `stop` closes the broker, when no other relay of this process uses it any more; an open
-   * connection would keep the process alive. False: it stays open, and you close it. Default true.
+   * Whether `stop` closes the broker once no other relay of this process uses it. With false you
+   * close it; an open connection keeps the process alive. Default true.
    */
   readonly closeBroker?: boolean | undefined;
   /** Default: the layout of `rowpost migrate`, table `local_message`. */
   readonly layout?: TableLayout | undefined;
   /**
-   * Retry policy and confirmation rule by message type; types not named use the defaults and want
-   * no confirmation.
+   * Retry policy and confirmation rule by message type; other types use the defaults without
+   * confirmation.
    */
   readonly types?: readonly RelayMessageType[] | undefined;
   /** Default policy. */
   readonly retry?: Partial<RetryPolicy> | undefined;
   /**
-   * A keyed message that is `failed` stops its key's later messages (`block`), or they go on
-   * (`skip`). Default `block`.
+   * Whether a `failed` keyed message stops later ones of its key (`block`) or not (`skip`). Default
+   * `block`.
    */
   readonly onFailed?: "block" | "skip" | undefined;
   /**
@@ -90,48 +90,48 @@ export interface RelayOptions {
    */
   readonly batchSize?: number | undefined;
   /**
-   * Messages of one topic in flight at most. All topics together hold at most twice as many, for
-   * each broker behind `routes`; each may take as many places as are free. Default 4 batches.
+   * Most messages of one topic in flight. All topics together hold at most twice as many, per
+   * broker behind `routes`; each may use all free places. Default 4 batches.
    */
   readonly windowSize?: number | undefined;
   /**
-   * Bytes of bodies of one topic in flight at most, shared like `windowSize`; a single larger body
+   * Most bytes of bodies of one topic in flight, shared like `windowSize`; a single larger body
    * goes when little else is under way. Default 32 MiB.
    */
   readonly windowBytes?: number | undefined;
-  /** A publish that has not settled after this long is an unknown outcome. Default 10,000. */
+  /** A publish not settled after this long, in ms, has an unknown outcome. Default 10,000. */
   readonly publishTimeoutMs?: number | undefined;
-  /** Length of a shard's lease; at least publishTimeoutMs + 10,000. Default 30,000. */
+  /** Length of a shard's lease, in ms; at least publishTimeoutMs + 10,000. Default 30,000. */
   readonly leaseMs?: number | undefined;
-  /** Interval of renewals. Default 2,000, at most a quarter of the lease. */
+  /** Interval of renewals, in ms. Default 2,000, at most a quarter of the lease. */
   readonly heartbeatMs?: number | undefined;
   /**
-   * `off`: the mark 发送中 is left out for speed, ids in flight stand in the lease rows (rule:
+   * `off` skips the mark 发送中 for speed and lists ids in flight in the lease rows (rule:
    * listed-in-flight). Default `on`.
    */
   readonly sendingMark?: "on" | "off" | undefined;
-  /** Waits between looks at the table. Default 10 to 250 ms. */
+  /** Pauses between scans of the table. Default 10 to 250 ms. */
   readonly poll?: Partial<PollOptions> | undefined;
-  /** What happens with finished messages. Default: they stay. */
+  /** Treatment of finished messages. Default: they stay. */
   readonly retention?: Partial<RetentionOptions> | undefined;
-  /** Time that `stop` gives to what is in flight. Default publishTimeoutMs + 5,000. */
+  /** Time for messages in flight at `stop`, in ms. Default publishTimeoutMs + 5,000. */
   readonly drainTimeoutMs?: number | undefined;
-  /** Interval of housekeeping. Default 1,000. */
+  /** Interval of housekeeping, in ms. Default 1,000. */
   readonly housekeepingMs?: number | undefined;
   /**
-   * Recoveries since the last settle after which a message is sent alone, and after which it fails
-   * (rule: crash-counting). Default 3 and 10.
+   * Recoveries since the last settle after which a message is sent alone (`suspectAfter`), and
+   * after which it fails (`failAfter`) (rule: crash-counting). Default 3 and 10.
    */
   readonly suspectAfter?: number | undefined;
   /** See `suspectAfter`. */
   readonly failAfter?: number | undefined;
-  /** Name of this instance for people. Default host:pid. */
+  /** Readable name of this instance. Default host:pid. */
   readonly label?: string | undefined;
-  /** Default: warnings and errors go to standard error. `silent`: nowhere. */
+  /** Default: warnings and errors on standard error. `silent`: none. */
   readonly logger?: Logger | "silent" | undefined;
-  /** Default: not measured. `createMetricsRegistry()` keeps them as Prometheus text. */
+  /** Default: no metrics. `createMetricsRegistry()` keeps them as Prometheus text. */
   readonly metrics?: Metrics | undefined;
-  /** For tests. Default: the clock of the system. */
+  /** For tests. Default: the system clock. */
   readonly clock?: Clock | undefined;
   /** For tests. */
   readonly onFaultPoint?: ((point: FaultPoint) => void | Promise<void>) | undefined;
@@ -159,15 +159,14 @@ export interface RelaySettings {
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly reach: (point: FaultPoint) => void | Promise<void>;
-  /** No backoff of any type is longer. */
+  /** Longest backoff of any type. */
   readonly longestBackoffMs: number;
   policyOf(type: string): RetryPolicy;
   confirmOf(type: string): ConfirmRule | undefined;
 }
 
 /**
- * Time beside the publish timeout that a lease must leave: a grace of the adapter (1 s), the settle
- * and a margin.
+ * A lease must exceed the publish timeout by this: 1 s of adapter grace, the settle and a margin.
  */
 const LEASE_HEADROOM_MS = 10_000;
 
@@ -203,7 +202,7 @@ const KINDS: OptionKinds<RelayOptions> = {
 const POLL_KINDS: OptionKinds<PollOptions> = { minMs: "number", maxMs: "number" };
 const RETENTION_KINDS: OptionKinds<RetentionOptions> = { onSent: "string", keepMs: "number", archiveForMs: "number" };
 
-/** Throws `ConfigurationError` for what the types of the options would not let through. */
+/** Throws `ConfigurationError` where the option types are violated. */
 function checkShape(options: RelayOptions): void {
   checkOptions("createRelay", options, KINDS);
   const { retry = {}, poll = {}, retention = {}, logger } = options;
@@ -220,17 +219,17 @@ function checkShape(options: RelayOptions): void {
   }
 }
 
-/** Ten years: a TIMESTAMP of somebody's own table ends in 2038. */
+/** Ten years: a TIMESTAMP in a user's own table ends in 2038. */
 const LONGEST_WAIT_MS = 3_650 * 86_400_000;
 
-/** They are written into the row as an instant from now. */
+/** Waits become instants in the row. */
 function checkWaits(what: string, { maxMs, slowRetryEveryMs }: RetryPolicy, confirm: ConfirmRule | undefined): void {
   const waits = { "retry.maxMs": maxMs, "retry.slowRetryEveryMs": slowRetryEveryMs };
   for (const [name, ms] of Object.entries(waits)) wholeNumber(`${what}: ${name}`, ms, 0, LONGEST_WAIT_MS);
   if (confirm !== undefined) wholeNumber(`${what}: confirm.withinMs`, confirm.withinMs, 1, LONGEST_WAIT_MS);
 }
 
-/** Fills in the defaults and refuses what cannot work. */
+/** Fills in the defaults and rejects impossible options. */
 export function relaySettings(options: RelayOptions): RelaySettings {
   checkShape(options);
   const batchSize = wholeNumber("batchSize", options.batchSize ?? 500, 1, 10_000);
@@ -290,10 +289,7 @@ export function relaySettings(options: RelayOptions): RelaySettings {
   };
 }
 
-/**
- * Headroom for short test timings: the same length as the publish timeout, at most {@link
- * LEASE_HEADROOM_MS}.
- */
+/** Headroom for short timings in tests: the publish timeout, at most {@link LEASE_HEADROOM_MS}. */
 function headroomMs(publishTimeoutMs: number): number {
   return Math.min(LEASE_HEADROOM_MS, publishTimeoutMs);
 }

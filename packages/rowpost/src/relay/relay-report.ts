@@ -1,32 +1,32 @@
-/** What a relay says of itself beside its heartbeat. Durations are from when it was written. */
+/** State that a relay writes beside its heartbeat. Durations count from the write. */
 export interface RelayReport {
   /** Version of rowpost. */
   readonly version: string;
-  /** Those that it holds. */
+  /** Shards it holds. */
   readonly shards: readonly number[];
   /** Messages claimed and not settled. */
   readonly inFlight: number;
-  /** So many of one topic may be. */
+  /** Most messages of one topic in flight. */
   readonly windowSize: number;
-  /** What a failed message does to later ones of its ordering key. */
+  /** Effect of a failed message on later ones of its ordering key. */
   readonly onFailed: "block" | "skip";
-  /** Name and target of its broker; undefined: its version does not say. */
+  /** Name and target of its broker; undefined from older versions. */
   readonly sendsTo?: string | undefined;
-  /** Patterns of the topics that it takes; undefined: every topic. */
+  /** Patterns of its topics; undefined: every topic. */
   readonly topics?: readonly string[] | undefined;
-  /** One, or those behind `routes`. */
+  /** Its broker, or those behind `routes`. */
   readonly brokers: readonly {
     readonly name: string;
-    /** Undefined: nobody knows it to be away. */
+    /** Undefined: not known to be away. */
     readonly awayForMs: number | undefined;
     readonly reason: string | undefined;
-    /** While it is away: some of the topics that wait for it; undefined: all do. */
+    /** While it is away: some of the waiting topics; undefined: all. */
     readonly topics: readonly string[] | undefined;
   }[];
-  /** Topics that take nothing for now; 0 ms: the message that finds out is under way or next. */
+  /** Topics that take nothing now; 0 ms: the probe is under way or next. */
   readonly restingTopics: readonly { readonly topic: string; readonly restsForMs: number; readonly reason: string }[];
-  /** More of them, which are not named. */
+  /** Number of resting topics not listed. */
   readonly moreResting: number;
-  /** The last thing that went wrong. */
+  /** The most recent error. */
   readonly lastError: { readonly what: string; readonly agoMs: number } | undefined;
 }

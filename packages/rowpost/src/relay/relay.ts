@@ -1,7 +1,7 @@
 /**
- * The relay: publishes what waits in a local message table, records the outcome, and keeps house.
- * `start` runs it until `stop`; `drain` runs it until nothing more can be sent; `tick` runs one
- * round, so that tests need no sleep. Several relays on one table share the work.
+ * The relay publishes the messages of a local message table, records the outcomes, and does
+ * housekeeping. `start` runs it until `stop`; `drain` until nothing more can be sent; `tick` runs
+ * one round, so that tests need no sleep. Several relays on one table share the work.
  */
 import { onAbort } from "../runtime/abort.ts";
 import { RowpostError } from "../runtime/errors.ts";
@@ -13,86 +13,86 @@ import { type RelayOptions, relaySettings } from "./options.ts";
 import type { RelayCounts } from "./reports.ts";
 import type { LeftMessages, RelayReport } from "./store.ts";
 
-/** How a stop ended. */
+/** Result of a stop. */
 export interface StopReport {
   /** Everything in flight was settled and all leases were given back. */
   readonly drained: boolean;
   /**
-   * Messages whose outcome was not recorded: published again by the next owner once the lease ends.
+   * Messages without a recorded outcome; the next owner publishes them again once the lease ends.
    */
   readonly unsettled: number;
 }
 
-/** What one tick did. */
+/** Result of one tick. */
 export interface TickReport extends RelayCounts {
-  /** Messages that were claimed. */
+  /** Messages claimed. */
   readonly claimed: number;
-  /** Nothing is waiting that could be sent now by this relay. */
+  /** Nothing waits that this relay could send now. */
   readonly exhausted: boolean;
 }
 
-/** How a drain ended. */
+/** Result of a drain. */
 export interface DrainReport extends RelayCounts, StopReport {
-  /** Nothing due was left when it ended; false: the time was over, or the broker stayed away. */
+  /** Nothing due was left; false: the time ran out or the broker stayed away. */
   readonly complete: boolean;
-  /** What was left before it stopped, by what it waits for; undefined: the database was away. */
+  /** Messages left before the stop, by what they wait for; undefined: the database was away. */
   readonly left: LeftMessages | undefined;
 }
 
-/** How a relay is, as of now. */
+/** Current health of a relay. */
 export interface RelayHealth {
-  /** It runs, and its last heartbeat reached the database within three of their intervals. */
+  /** It runs, and its last heartbeat reached the database within three intervals. */
   readonly ready: boolean;
-  /** Undefined: none has yet. */
+  /** Undefined: none yet. */
   readonly heartbeatAgoMs: number | undefined;
 }
 
 /** Options of a drain. */
 export interface DrainOptions {
-  /** Default 60,000. */
+  /** Time limit in ms. Default 60,000. */
   readonly timeoutMs?: number | undefined;
-  /** Ends it before. */
+  /** Ends it early. */
   readonly signal?: AbortSignal | undefined;
-  /** Wait for messages that wait for their next attempt, too, as long as the time allows. */
+  /** Also waits for messages in backoff, as long as time allows. */
   readonly untilEmpty?: boolean | undefined;
 }
 
-/** Publishes what waits in the table; several share the work. Made by `createRelay`. */
+/** Publishes the messages of a table; several relays share the work. Made by `createRelay`. */
 export interface Relay {
   /**
-   * Opens the store, asks the broker, takes leases and runs until {@link Relay.stop}. Rejects, with
-   * nothing left running, for what no waiting mends: a table that is not as the layout says, a
-   * package that is missing, credentials or options that the broker refuses; and when the database
-   * is away. A broker that is away is waited for, and said to be so at level error.
+   * Opens the store, checks the broker, takes leases and runs until {@link Relay.stop}. Rejects,
+   * with nothing left running, when the database is away and for errors that waiting cannot fix: a
+   * table that differs from the layout, a missing package, credentials or options that the broker
+   * refuses. A broker that is away is logged at level error and waited for.
    */
   start(): Promise<void>;
   /**
-   * Takes nothing new, finishes what is in flight within `drainTimeoutMs`, gives unstarted rows
-   * back uncounted, releases the leases, and closes the broker (see `closeBroker`). It ends within
-   * `drainTimeoutMs` and five seconds, even when the database or the broker does not answer. Called
-   * again, also while it runs, it answers the same. It ends a `start` or `drain` that is under way.
+   * Takes nothing new, finishes messages in flight within `drainTimeoutMs`, gives unstarted rows
+   * back uncounted, releases the leases, and closes the broker (see `closeBroker`). Ends within
+   * `drainTimeoutMs` plus five seconds, even when database or broker do not answer. Repeated calls
+   * return the same result. Ends a running `start` or `drain`.
    */
   stop(): Promise<StopReport>;
   /**
-   * One round, its publishes and settles included, with housekeeping when due. Opens the store at
-   * the first call, and again after one that could not; `stop` closes it.
+   * Runs one round with its publishes and settles, and housekeeping when due. The first call opens
+   * the store, as does the next one after a failure; `stop` closes it.
    */
   tick(): Promise<TickReport>;
   /**
-   * Runs until nothing due is left, at most `timeoutMs`, and stops. For cron. What waits for its
-   * next attempt, and what somebody holds, is left, and told in `left`.
+   * Runs until nothing due is left, at most `timeoutMs`, then stops. For cron. Messages in backoff
+   * and locked rows stay, reported in `left`.
    */
   drain(options?: DrainOptions): Promise<DrainReport>;
   /**
-   * Brings the backed-off messages of a topic forward, for instance after an outage. Returns how
-   * many.
+   * Brings a topic's backed-off messages forward, for instance after an outage. Returns their
+   * number.
    */
   resetBackoff(topic: string): Promise<number>;
-  /** Calls `listener` at each such event. Returns the function that ends it. */
+  /** Calls `listener` for each such event. Returns a function that unsubscribes. */
   on<Name extends keyof RelayEvents>(name: Name, listener: Listener<RelayEvents[Name]>): () => void;
-  /** What it writes beside its heartbeat, as of now: brokers away, resting topics, shards. */
+  /** The current report, as written beside the heartbeat: brokers away, resting topics, shards. */
   report(): RelayReport;
-  /** Whether it does its work, for a supervisor. A broker that is away does not make it unready. */
+  /** Health for a supervisor. A broker that is away does not make the relay unready. */
   health(): RelayHealth;
   /** Totals since the relay was made. */
   readonly counts: RelayCounts;
@@ -100,15 +100,15 @@ export interface Relay {
   readonly owner: string;
 }
 
-/** How much longer than its drain timeout a stop waits for the database. Closing comes on top. */
+/** How much longer than its drain timeout a stop waits for the database, before closing. */
 const CUTOFF_MS = 3_000;
 
-/** A drain that waits for attempts looks no sooner than this. */
+/** Shortest pause of a drain that waits for backoffs. */
 const FIRST_LOOK_MS = 50;
 
 /**
- * Makes a relay; nothing is opened before `start`, `tick` or `drain`. Throws `ConfigurationError`
- * for options that cannot work.
+ * Makes a relay; opens nothing before `start`, `tick` or `drain`. Throws `ConfigurationError` for
+ * impossible options.
  */
 export function createRelay(options: RelayOptions): Relay {
   const settings = relaySettings(options);
@@ -134,10 +134,7 @@ export function createRelay(options: RelayOptions): Relay {
   let opening: Promise<void> | undefined;
   let ending: Promise<StopReport> | undefined;
 
-  /**
-   * One stop, however often it is asked for: whoever asks second must not go on while the first
-   * still drains.
-   */
+  /** One stop for all calls: a second caller must not continue while the first still drains. */
   function stop(): Promise<StopReport> {
     ending ??= end();
     return ending;
@@ -148,7 +145,7 @@ export function createRelay(options: RelayOptions): Relay {
     phase = "stopped";
     stopping.abort();
     const cutting = settings.clock.setTimer(() => cutoff.abort(), settings.drainTimeoutMs + CUTOFF_MS);
-    // Stopped while it starts: what the opening takes, leases and sessions, has to be given back.
+    // Stopped while starting: leases and sessions of the opening must be given back.
     await opening?.catch(() => undefined);
     try {
       return before === "new" ? { drained: true, unsettled: 0 } : await engine.stop();
@@ -158,7 +155,7 @@ export function createRelay(options: RelayOptions): Relay {
     }
   }
 
-  /** Rejects only when both have come to their end, so that a stop finds neither under way. */
+  /** Rejects only when both have ended, so that a stop finds neither under way. */
   async function open(): Promise<void> {
     const parts = await Promise.allSettled([engine.open(), broker.check(stopping.signal)]);
     for (const part of parts) if (part.status === "rejected") throw part.reason;
@@ -207,12 +204,12 @@ export function createRelay(options: RelayOptions): Relay {
         complete = await engine.exhausted(untilMs - settings.clock.monotonicMs(), signal);
         left = ending.aborted ? undefined : await engine.left().catch(() => undefined);
         idlePasses = sum(engine.counts) === countsBefore ? idlePasses + 1 : 0;
-        // What has come due since the last scan is in no backoff any more. What is due after two
-        // passes that did nothing is held back by a rule, or locked.
+        // Messages that came due since the last scan are in no backoff. Due messages left after two
+        // passes without effect are held back by a rule, or locked.
         const hasComeDue = left !== undefined && left.due > 0 && idlePasses < 2;
         const inMs = hasComeDue ? 0 : left?.nextBackoffInMs;
         if (!untilEmpty || !complete || inMs === undefined) break;
-        // Never in a busy loop for one that is due by now.
+        // No busy loop for a message that is due by now.
         const pauseMs = Math.max(inMs, FIRST_LOOK_MS);
         if (pauseMs >= untilMs - settings.clock.monotonicMs()) break;
         await settings.clock.sleep(pauseMs, ending);

@@ -1,7 +1,4 @@
-/**
- * Counts, events, metrics and log lines of one relay: the one place that knows which of them belong
- * to what happened.
- */
+/** Counts, events, metrics and log lines of one relay. */
 import {
   CommitUnknownError,
   DatabaseConflictError,
@@ -14,35 +11,35 @@ import type { RelaySettings } from "./options.ts";
 import type { Settlement } from "./publishing/settler.ts";
 import type { RowNow, ScannedMessage } from "./store.ts";
 
-/** Lines about one outage: each of the relay's parts may meet it in its own words. */
+/** Most log lines about one outage: each part may meet another error. */
 const MOST_REASONS = 8;
 
-/** What a relay has done since it was made. */
+/** Totals of a relay since it was made. */
 export interface RelayCounts {
   /** Receipts recorded. */
   readonly sent: number;
-  /** Counted attempts that will be tried again. */
+  /** Counted attempts that will be retried. */
   readonly retried: number;
   /** Messages that became failed. */
   readonly failed: number;
   /** Given back without an attempt. */
   readonly returned: number;
-  /** Writes that changed nothing because the row was no longer ours. */
+  /** Writes without effect because the row was no longer ours. */
   readonly fenced: number;
-  /** Outcomes that the lease did not live to see recorded. */
+  /** Outcomes not recorded before the lease ended. */
   readonly outcomesLost: number;
-  /** Messages found in `sending` that nobody had in hand, and brought back. */
+  /** Messages in `sending` outside any window that were brought back. */
   readonly recovered: number;
   /** Messages held back by a rule. */
   readonly suspended: number;
 }
 
-/** What a part of the relay has met since its statements last worked. */
+/** Failures of a part since its statements last worked. */
 export interface Failing {
-  /** Monotonic times of the first and the latest failure in a row. */
+  /** Monotonic. */
   readonly sinceMs: number;
   readonly lastMs: number;
-  /** The latest one's words. */
+  /** Text of the latest one. */
   readonly error: string;
 }
 
@@ -51,20 +48,19 @@ export interface RelayReports {
   settled(settlements: readonly Settlement[]): void;
   fenced(settlement: Settlement, now: RowNow | undefined): void;
   outcomeLost(settlement: Settlement): void;
-  /** The table does not take an outcome; see `SettlerEvents.onRefused`. */
+  /** The table refuses an outcome; see `SettlerEvents.onRefused`. */
   refused(settlement: Settlement, error: unknown, isHeld: boolean): void;
   failed(message: EventMessage, reason: string, slowRetryInMs: number | null): void;
   suspended(messages: readonly ScannedMessage[]): void;
   recovered(count: number): void;
-  /** A statement of this part failed; the first one in a row is an event. */
+  /** The first failure in a row emits an event. */
   databaseAway(part: string, error: unknown): void;
   /** A statement of this part worked. */
   databaseBack(part: string): void;
-  /** Undefined: the last statement of this part worked. */
+  /** Undefined: its last statement worked. */
   failing(part: string): Failing | undefined;
 }
 
-/** Makes the reports of one relay. */
 export function createRelayReports(settings: RelaySettings, events: EventEmitter<RelayEvents>): RelayReports {
   const { logger, metrics } = settings;
   const counts = {
@@ -78,9 +74,9 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
     suspended: 0,
   };
   const away = new Map<string, Failing>();
-  /** Reasons logged since the database was last there. */
+  /** Reasons logged in this outage. */
   const said = new Set<string>();
-  /** Why texts were not taken, logged. */
+  /** Logged reasons of refused texts. */
   const shortened = new Set<string>();
 
   function settledSent(settlement: Settlement): void {
@@ -167,7 +163,7 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
     databaseAway(part, error) {
       metrics.increment("rowpost_database_errors_total", { statement: part });
       const reason = describeError(error);
-      // A connection that was cut, and then a server that takes no writes: both are worth a line.
+      // A cut connection and then a read-only server deserve a line each.
       if (!said.has(reason) && said.size < MOST_REASONS) {
         said.add(reason);
         const fields = { part, error: reason };
@@ -190,13 +186,13 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
   };
 }
 
-/** The server has answered with an error: it lacks a right, a table, or does not take a row. */
+/** A missing right or table, or a refused row. */
 export function isAnswer(error: unknown): boolean {
   const unknown = [DatabaseUnavailableError, DatabaseConflictError, CommitUnknownError];
   return !unknown.some((kind) => error instanceof kind);
 }
 
-/** The fields of a message that events and log lines carry. Never its body. */
+/** Never includes the body. */
 export function about(
   message: Pick<ScannedMessage, "id" | "type" | "key" | "topic">,
 ): EventMessage & Record<string, string> {

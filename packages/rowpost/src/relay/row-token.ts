@@ -1,8 +1,7 @@
-/** Which version of a row a statement means (rule: claim-token). */
+/** The version of a row that a statement means (rule: claim-token). */
 import { nextVersion } from "../runtime/next-version.ts";
 import type { RowToken, ScannedMessage } from "./store.ts";
 
-/** Token of a row as it was scanned. */
 export function scannedToken(message: ScannedMessage): RowToken {
   return {
     id: message.id,
@@ -13,10 +12,7 @@ export function scannedToken(message: ScannedMessage): RowToken {
   };
 }
 
-/**
- * Token of a row after our claim: both counters one up, or as scanned when the claim did not touch
- * the row (sendingMark off).
- */
+/** Both counters one up, or as scanned when the claim did not touch the row (sendingMark off). */
 export function claimedToken(message: ScannedMessage, sendingMark: "on" | "off"): RowToken {
   const token = scannedToken(message);
   if (sendingMark === "off") return token;

@@ -1,4 +1,3 @@
-/** The loops of a relay, and how they begin and end. */
 import { setImmediate } from "node:timers/promises";
 import { onAbort, untilAborted } from "../runtime/abort.ts";
 import { LONGEST_RETRY_MS, retryPauseMs } from "../runtime/backoff.ts";
@@ -26,9 +25,7 @@ export interface RelayRunnerOptions {
   readonly window: InFlightWindow;
   /** Rings when a message left the window. */
   readonly freed: WakeUp;
-  /** Rings when there may be something new to send. */
   readonly wakeUp: WakeUp;
-  /** Rings when the lease session was lost, and when there is something to report. */
   readonly heartbeatDue: WakeUp;
   readonly selfReport: Pick<SelfReport, "tell">;
   readonly parking: Pick<Parking, "room" | "setAside" | "followers">;
@@ -40,34 +37,26 @@ export interface RelayRunnerOptions {
 }
 
 export interface RelayRunner {
-  /**
-   * Opens the store and takes the first leases. Rejects when the table is not as the layout says.
-   */
+  /** Takes the first leases. Rejects when the table differs from the layout. */
   open(): Promise<void>;
-  /** Starts the loops. */
   run(): void;
   tick(): Promise<{ readonly claimed: number; readonly exhausted: boolean }>;
-  /**
-   * Resolves true at the first round that left nothing to send, false when the time is over, the
-   * signal is aborted or the relay stopped.
-   */
+  /** True after the first round that left nothing to send; false on timeout, abort or stop. */
   exhausted(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
   stop(): Promise<{ readonly drained: boolean; readonly unsettled: number }>;
   wake(): void;
-  /** Since the last heartbeat that the database answered; undefined: none yet. */
+  /** Undefined: none yet. */
   heartbeatAgoMs(): number | undefined;
 }
 
-/** What a step of a loop came to. */
 interface Step {
   readonly waitMs: number;
   readonly asked: boolean;
 }
 
-/** How often `stop` looks again when nothing settles meanwhile: the database may be away. */
+/** The database may be away. */
 const STOP_STEP_MS = 100;
 
-/** Makes the runner; nothing runs yet. */
 export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
   const { settings, reports, keeper, duty, window, freed, wakeUp, parking, flow, housekeeping, source } = options;
   const { clock } = settings;
@@ -77,7 +66,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
   const ended: (() => void | Promise<void>)[] = [];
   const exhaustedWaiters = new Set<() => void>();
   let lastHeartbeatMs = Number.NEGATIVE_INFINITY;
-  /** When the last heartbeat that was answered began. */
+  /** Begin of the last answered heartbeat. */
   let beatenMs: number | undefined;
   let opened = false;
 
@@ -89,7 +78,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       await keeper.heartbeat();
       beatenMs = startedMs;
     } catch (error) {
-      // Due again at once; whoever calls paces the tries.
+      // The caller paces the retries.
       lastHeartbeatMs = Number.NEGATIVE_INFINITY;
       await duty.heartbeatFailed(error);
       throw error;
@@ -98,9 +87,8 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
   }
 
   /**
-   * Repeats `step` until the relay stops; `step` says how long to wait, and whether the database
-   * was asked: a step that had nothing to ask must not tell that the database is back. A failing
-   * step is reported and tried again.
+   * Repeats `step` until the relay stops. `step` returns the pause, and whether the database was
+   * asked and may be reported as back. A failing step is reported and retried.
    */
   async function loop(name: string, step: () => Promise<Step>): Promise<void> {
     let failures = 0;
@@ -112,8 +100,8 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
           reports.databaseBack(name);
         }
         if (waitMs > 0) await clock.sleep(waitMs, stopping.signal);
-        // SQLite answers within the call: rounds that follow each other as microtasks would let no
-        // timer run, the heartbeat's included.
+        // SQLite answers within the call: a chain of microtasks would keep timers from running,
+        // including the heartbeat's.
         else await setImmediate();
       } catch (error) {
         failures += 1;
@@ -144,7 +132,6 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     return { waitMs: 0, asked: true };
   }
 
-  /** Off duty: whether it can work again. */
   async function lookStep(): Promise<Step> {
     const isBack = await duty.look();
     if (isBack) {
@@ -161,13 +148,11 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     const { returned } = parking.followers;
     const result = await options.round();
     if (result.claimed > 0) pace.found();
-    // A scan full of rows that are not to be claimed goes on with the next ones, but not at full
-    // speed.
+    // Continues with the next rows, but not at full speed.
     const { asked } = result;
     if (result.next === "again") return { waitMs: result.claimed > 0 ? 0 : settings.poll.minMs, asked };
     if (result.next === "full") {
-      // What is under way goes first. But messages of another topic may come, which need not wait
-      // for this one's.
+      // Waits for messages under way, or for new ones of other topics.
       await firstRing({ ms: idleWaitMs(), signal: stopping.signal }, [freed, left], [wakeUp, rung]);
       return { waitMs: 0, asked };
     }
@@ -179,7 +164,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     return { waitMs: 0, asked };
   }
 
-  /** Followers of gone heads came back since there were so many, do now, or are held locked. */
+  /** Followers of gone heads came back since `before`, or will, or are locked. */
   async function hasFollowers(before: number): Promise<boolean> {
     await parking.followers.release(true);
     return parking.followers.returned !== before || parking.followers.isHeld;
@@ -201,7 +186,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       });
       if (empty && window.size === 0) return true;
       const leftMs = deadlineMs - clock.monotonicMs();
-      // The last part of the deadline belongs to the settles of what had to be cut off.
+      // The last quarter is for settling what had to be cut off.
       if (!aborted && leftMs < settings.drainTimeoutMs / 4) {
         options.publisher.abort();
         aborted = true;
@@ -244,7 +229,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       const result = await options.round();
       await parking.setAside.idle();
       await flow.idle();
-      // Heads that were settled bring their followers back.
+      // Settled heads bring their followers back.
       await parking.followers.idle();
       await housekeeping.turn();
       await options.selfReport.tell();
@@ -273,11 +258,9 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       await parking.setAside.idle();
       await parking.followers.idle();
       const drained = opened ? await settleEverything(deadlineMs) : true;
-      // Heads that were settled last bring their followers back.
       await parking.followers.idle();
       const unsettled = window.size;
-      // Outcomes that could not be written in time are given up here, and not tried for the rest of
-      // the lease on sessions that are closed.
+      // Gives up unwritten outcomes, instead of retrying on closed sessions.
       keeper.forget();
       if (opened) {
         await keeper.leave().catch((error: unknown) => settings.logger.warn("could not sign off", { error }));

@@ -1,7 +1,6 @@
 /**
- * What a relay says of itself beside its heartbeat, for people who look from elsewhere: which
- * brokers are away and why, which topics rest, what it holds. Written at most every 10 s, and at
- * once when a broker goes away or comes back. Nothing depends on it.
+ * A relay's report for people elsewhere: brokers away and why, resting topics, its shards. Written
+ * at most every 10 s, and at once when a broker goes away or comes back. Nothing depends on it.
  */
 import type { Broker } from "../brokers/broker.ts";
 import { inAscii } from "../runtime/ascii.ts";
@@ -18,17 +17,16 @@ import type { Outlet } from "./parking/outlets.ts";
 import type { Parking } from "./parking/parking.ts";
 import type { LeaseStore, RelayReport } from "./store.ts";
 
-/** How often it is written when nothing happens. */
+/** Interval without events. */
 const EVERY_MS = 10_000;
-/** A broker that comes and goes is not written more often than this. */
+/** Shortest interval. */
 const AT_ONCE_MS = 1_000;
-/** Topics and brokers that are named, and the length of a reason: the report stays small. */
 const MOST_NAMES = 20;
 const REASON_LENGTH = 200;
 
 export interface SelfReport {
   now(): RelayReport;
-  /** Writes it when it is time. Rejects when the database does not answer. */
+  /** Rejects when the database does not answer. */
   tell(): Promise<void>;
 }
 
@@ -41,11 +39,9 @@ export interface SelfReportOptions {
   readonly window: Pick<InFlightWindow, "size">;
   readonly parking: Pick<Parking, "breaker" | "outlets">;
   readonly events: EventEmitter<RelayEvents>;
-  /** Rung when there is something to write at once. */
   readonly heartbeatDue: Pick<WakeUp, "ring">;
 }
 
-/** Makes the report of one relay. */
 export function createSelfReport(options: SelfReportOptions): SelfReport {
   const { broker, events, keeper, settings, window } = options;
   const { breaker, outlets } = options.parking;
@@ -103,7 +99,7 @@ export function createSelfReport(options: SelfReportOptions): SelfReport {
     };
   }
 
-  /** Once, since whoever starts later compares as well. */
+  /** Once, since relays that start later compare too. */
   async function compare(): Promise<void> {
     for (const { alive, label, owner, report } of await options.store.leases.reports()) {
       if (!alive || owner === options.owner || report === undefined || !disagree(report, place)) continue;
@@ -119,7 +115,7 @@ export function createSelfReport(options: SelfReportOptions): SelfReport {
     async tell() {
       const sinceMs = clock.monotonicMs() - toldMs;
       if (sinceMs < (isChanged ? AT_ONCE_MS : EVERY_MS)) return;
-      // Before the statement: one that fails is not tried again at every turn.
+      // So that a failing statement is not retried at every turn.
       toldMs = clock.monotonicMs();
       isChanged = false;
       await options.store.leases.report({ owner: options.owner, report: inAscii(JSON.stringify(now())) });

@@ -1,18 +1,16 @@
-/**
- * The table that a relay works on: how it is opened, what it lets the relay do, who rings for it.
- */
+/** The table of a relay, its abilities, and its doorbell. */
 import type { Database, Doorbell, TableLayout } from "../databases/database.ts";
 import type { RelaySettings } from "./options.ts";
 import type { RelayStore, RelayStoreOptions, TableAbilities } from "./store.ts";
 
 export interface RelaySource {
-  /** Opens sessions and finds out the abilities, and says which the table lacks. */
+  /** Opens sessions and logs the abilities that the table lacks. */
   open(): Promise<void>;
   close(): Promise<void>;
   readonly abilities: TableAbilities;
-  /** Undefined: the database does not tell of new messages. */
+  /** Undefined: the database sends no notifications. */
   listen(): Promise<{ close(): Promise<void> } | undefined>;
-  /** Rings for messages that this process enqueues. */
+  /** Rings for messages enqueued by this process. */
   readonly doorbell: Doorbell;
 }
 
@@ -22,20 +20,18 @@ export interface RelaySourceOptions {
   readonly settings: RelaySettings;
   readonly store: Pick<RelayStore, "open" | "close">;
   readonly onRowRefused: RelayStoreOptions["onRowRefused"];
-  /** Patterns of the topics that the relay takes; undefined: every topic. */
   readonly topics: readonly string[] | undefined;
   /** Cuts every connection to the database. */
   readonly cutoff: AbortSignal;
 }
 
-/** A statement may take this long before its session is given up; well below a lease. */
+/** Well below a lease. */
 const LONGEST_STATEMENT_MS = 15_000;
 
 const WITHOUT_INDEX =
   "this table has no index that leads to the messages of a topic: while one topic rests, those of the others are " +
   "looked for among its rows; create it to keep topics apart";
 
-/** Nothing is opened yet. */
 export function createSource(options: RelaySourceOptions): RelaySource {
   const { database, layout, settings, store, topics, cutoff, onRowRefused } = options;
   let abilities: TableAbilities = { scansByTopic: false, setsBehind: false, missingIndexes: [] };

@@ -1,8 +1,7 @@
 /**
- * The relay's store port: leases, scan, claim, settle, and the small work of housekeeping.
- * Implemented once in databases/sql over whole statements per dialect. Every method that changes a
- * message checks, in the same statement, that this owner still holds the message's shard at the
- * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
+ * Store port of the relay, implemented once in databases/sql over whole statements per dialect.
+ * Every change of a message checks in the same statement that this owner holds the shard at the
+ * acquired epoch (rule: takeover-fence): a relay that lost its lease changes nothing.
  */
 import type { Diagnosis, OldTransaction } from "../admin/doctor/diagnosis.ts";
 import type { MessageState } from "../message/states.ts";
@@ -14,18 +13,17 @@ import type { RelayReport } from "./relay-report.ts";
 
 export type { RelayReport };
 
-/** Who may relay a shard until when, as it stands in the table. */
+/** The lease of a shard, as stored. */
 export interface ShardLease {
-  /** Its number, from 0. */
+  /** Number from 0. */
   readonly shard: number;
-  /** Random id of the owning relay's start; undefined = free. */
+  /** Random id of the owning relay; undefined: free. */
   readonly owner: string | undefined;
-  /** Decimal string. Grows with each acquisition, one's own too (rule: watched-sending). */
-  readonly epoch: string;
   /**
-   * Lease end by the database clock, as an opaque text: only compared for being unchanged (rule:
-   * hand-over).
+   * Decimal string. Grows with each acquisition, also by the same owner (rule: watched-sending).
    */
+  readonly epoch: string;
+  /** End by the database clock, as an opaque text: only compared for equality (rule: hand-over). */
   readonly leaseUntil: string;
   /** Lease length of the owner. */
   readonly leaseMs: number;
@@ -40,42 +38,33 @@ export interface HeldShard {
   readonly epoch: string;
 }
 
-/**
- * What fences a statement: the owner, and the epoch of each shard that the statement's messages
- * belong to.
- */
+/** Fences a statement: the owner, and the epoch of each shard of the statement's messages. */
 export interface Fence {
   readonly owner: string;
   /** Index = shard; undefined = not held. */
   readonly epochs: readonly (string | undefined)[];
 }
 
-/** What this table lets a relay do, found out by {@link RelayStore.open}. */
+/** Abilities of the table, detected by {@link RelayStore.open}. */
 export interface TableAbilities {
-  /**
-   * There is an index that begins with (state, topic) or, partial on waiting rows, with topic:
-   * waiting rows are found by topic without reading those of others.
-   */
+  /** An index begins with (state, topic) or, partial on waiting rows, with topic. */
   readonly scansByTopic: boolean;
   /**
-   * next_retry_at is precise to the millisecond and reaches beyond the year 3000, and there is an
+   * next_retry_at has millisecond precision and reaches beyond the year 3000, and there is an
    * ordering key.
    */
   readonly setsBehind: boolean;
-  /**
-   * For each missing ability that an index would give: the one CREATE INDEX statement, for the log.
-   */
+  /** One CREATE INDEX per missing ability, for the log. */
   readonly missingIndexes: readonly string[];
   /**
-   * The zone of the table's instants, where they are not in UTC and it has daylight saving: in the
-   * hour that it repeats in autumn, a wait can be an hour longer.
+   * Zone with daylight saving of instants not in UTC: in the hour repeated in autumn, a wait can be
+   * an hour longer.
    */
   readonly shiftingZone?: string | undefined;
-  /** What else is wrong with the table, though a relay can work on it. */
   readonly findings?: readonly Diagnosis[];
 }
 
-/** A waiting message, as a scan returns it. */
+/** A waiting message from a scan. */
 export interface ScannedMessage {
   /** Decimal string. */
   readonly id: string;
@@ -83,11 +72,10 @@ export interface ScannedMessage {
   readonly type: string;
   readonly key: string;
   readonly topic: string;
-  /** Null: larger than the request's bodyLimit; {@link RelayStore.readBodies} reads it. */
+  /** Null when larger than the request's bodyLimit; {@link RelayStore.readBodies} reads it. */
   readonly body: string | null;
-  /** The column holds NULL: nobody can send it. */
   readonly isBodyNull: boolean;
-  /** Length of the body as it is stored; 0 for a row of a shard that was not asked for. */
+  /** 0 for a row of a shard that was not requested. */
   readonly bodyBytes: number;
   /** JSON text of the headers column; null = none. */
   readonly headers: string | null;
@@ -99,46 +87,42 @@ export interface ScannedMessage {
   readonly deliveryCount: number;
   readonly lockVersion: string;
   readonly identityHash: string;
-  /** It was `sent` before (a resend): stands outside its key's order (rule: key-order). */
+  /** It was `sent` before (a resend): outside its key's order (rule: key-order). */
   readonly resend: boolean;
   /**
-   * Milliseconds since it could first be sent, by the database clock, however often it was tried
-   * since; for metrics, and for how long the slow tier tries it.
+   * Time since it could first be sent, by the database clock, regardless of attempts; for metrics
+   * and the slow tier.
    */
   readonly waitingMs: number;
-  /** True: from the due branch (next_retry_at <= now); false: from the immediate branch. */
+  /** From the due branch (next_retry_at <= now), or the immediate one. */
   readonly due: boolean;
 }
 
 export interface ScanRequest {
   /**
-   * Shards to look at; undefined = all (no shard predicate in the statement). With shards, rows of
-   * other shards that the scan met may be returned as well, with an empty body: nobody may claim
-   * them, but they tell how far the scan came and whether a branch was full (rule: bounded-scan).
+   * Undefined = all. With shards, other rows may be returned too, with an empty body: they must not
+   * be claimed, but show how far the scan came (rule: bounded-scan).
    */
   readonly shards: readonly number[] | undefined;
   /**
-   * Immediate branch: only ids greater than this; "0" = from the start. A hint within one sweep,
-   * never a position (rule: bounded-scan).
+   * Immediate branch: only greater ids; "0" = from the start. Valid within one sweep (rule:
+   * bounded-scan).
    */
   readonly afterId: string;
   readonly immediateLimit: number;
   readonly dueLimit: number;
-  /**
-   * Due branch: rows of other shards that are known to stand in it, read on top of `dueLimit`.
-   * Default 0.
-   */
+  /** Rows of other shards in the due branch, read in addition to `dueLimit`. Default 0. */
   readonly foreignDue?: number | undefined;
   /**
-   * When given: only rows of these topics, each with its own cursor and limits; those of the
-   * request itself are then ignored. Reads nothing of other topics where the table has the ability.
+   * Only these topics, each with its own cursor and limits. Reads no others where the table has the
+   * ability.
    */
   readonly topics?: readonly TopicScan[] | undefined;
-  /** A body of more bytes than this is not returned. */
+  /** Bodies of more bytes are not returned. */
   readonly bodyLimit: number;
 }
 
-/** What a scan by topic asks of one topic; as in {@link ScanRequest}. */
+/** One topic of a scan by topic; see {@link ScanRequest}. */
 export interface TopicScan {
   readonly topic: string;
   readonly afterId: string;
@@ -147,10 +131,7 @@ export interface TopicScan {
   readonly foreignDue?: number | undefined;
 }
 
-/**
- * An unfinished row of an ordering key: what may stand before a candidate (rule: key-order). Sorted
- * by key, then id.
- */
+/** May precede a candidate of its key (rule: key-order). Sorted by key, then id. */
 export interface KeyQueueRow {
   readonly orderingKey: string;
   readonly id: string;
@@ -162,29 +143,22 @@ export interface KeyQueueRow {
   readonly type: string;
 }
 
-/**
- * Which row a claim, a settle or a recovery means: the row, its shard, and its version when it was
- * read.
- */
+/** Identifies a row and its version. */
 export interface RowToken {
   readonly id: string;
   readonly shard: number;
   /** claim: as scanned. settle: as claimed (= scanned + 1). */
   readonly deliveryCount: number;
-  /**
-   * Decimal string, since a table of somebody's own may begin at a snowflake. "0" where the layout
-   * has none.
-   */
+  /** "0" where the layout has none. A string, since a user's own table may begin at a snowflake. */
   readonly lockVersion: string;
   /**
-   * The database's hash of message type and key (SQLite: both as they are): whose row it is. After
-   * a fail-over that lost commits another message may stand under the same id, at the same version
-   * (rule: claim-token).
+   * Hash of message type and key (SQLite: both in plain). After a fail-over that lost commits,
+   * another message may have the same id and version (rule: claim-token).
    */
   readonly identityHash: string;
 }
 
-/** Outcome of one message. `toState` with `from` must be a legal transition. */
+/** `from` to `toState` must be a legal transition. */
 export interface Outcome extends RowToken {
   readonly toState: "sent" | "pending" | "failed";
   /** Broker's receipt; only for sent. */
@@ -192,64 +166,56 @@ export interface Outcome extends RowToken {
   /** Added to retry_count: 1 for a counted attempt. */
   readonly retryDelta: 0 | 1;
   /**
-   * Added to delivery_count: -1 takes back what the claim of an uncounted return has added; a
-   * counted attempt makes it what retry_count becomes.
+   * -1 reverts the claim of an uncounted return; a counted attempt sets delivery_count to the new
+   * retry_count.
    */
   readonly deliveryDelta: number;
-  /**
-   * next_retry_at in milliseconds from the database's now; null = NULL. For pending it is never set
-   * below deliver_at.
-   */
+  /** Milliseconds from the database's now; null = NULL. For pending never below deliver_at. */
   readonly nextRetryInMs: number | null;
-  /** Null leaves the column as it is (sent: sets it NULL). */
+  /** Null keeps the column (sent: sets it NULL). */
   readonly failReason: string | null;
 }
 
-/** A row as it is now. */
 export interface RowNow {
   readonly id: string;
   readonly state: MessageState | "unknown";
   readonly deliveryCount: number;
   readonly lockVersion: string;
   readonly identityHash: string;
-  /** It is still in our hands, but somebody holds its lock: to be written later. */
+  /** Still ours, but locked: to be written later. */
   readonly isHeld?: boolean | undefined;
 }
 
-/** A row in `sending`, for the sweep of rule: watched-sending. */
+/** For the sweep of rule: watched-sending. */
 export interface SendingRow extends RowToken {
   readonly topic: string;
 }
 
-/** A row that housekeeping failed because nobody could ever have sent it. */
 export interface FailedStray extends EventMessage {
   readonly reason: string;
 }
 
-/** Unfinished messages by what they wait for; each count ends at about 10,000. */
+/** Unfinished messages by what they wait for; each count stops at about 10,000. */
 export interface LeftMessages {
   /** Could be sent now. */
   readonly due: number;
   /** Wait for their next attempt. */
   readonly backoff: number;
-  /** Until the first of them is due; undefined: there is none. */
+  /** Time until the first is due; undefined: none. */
   readonly nextBackoffInMs: number | undefined;
-  /** Wait for the time that they were enqueued with. */
+  /** Wait for their delivery time. */
   readonly delayed: number;
-  /** Are set behind an earlier message of their ordering key. */
+  /** Wait behind an earlier message of their ordering key. */
   readonly behind: number;
-  /** In the hands of a relay, perhaps of a dead one. */
+  /** Claimed by a relay, which may be dead. */
   readonly sending: number;
-  /** Tried again late, or only by a person. */
+  /** Retried late, or only by a person. */
   readonly failed: number;
   /** Held back by a person or a rule. */
   readonly suspended: number;
 }
 
-/**
- * A row that housekeeping has to decide about: next_retry_at has come in `sent`, `failed` or
- * `suspended`.
- */
+/** Its next_retry_at has come in `sent`, `failed` or `suspended`. */
 export interface TimedRow extends SendingRow {
   readonly state: "sent" | "failed" | "suspended";
   readonly type: string;
@@ -257,54 +223,52 @@ export interface TimedRow extends SendingRow {
   readonly retryCount: number;
   /** Milliseconds since gmt_create. */
   readonly ageMs: number;
-  /** Of a `sent` row: what a consumer has reported, `NOT_CONSUMED: …`. */
+  /** Of a `sent` row: a consumer's report, `NOT_CONSUMED: …`. */
   readonly failReason: string | null;
 }
 
-/** What housekeeping decided for a {@link TimedRow}. */
+/** Decision of housekeeping about a {@link TimedRow}. */
 export interface TimedDecision extends RowToken {
   /**
-   * `clearTimer` changes no state: a `failed` row is not looked at again; a `sent` one goes on
-   * waiting for its confirmation, without a deadline.
+   * `clearTimer` keeps the state: a `failed` row is not looked at again, a `sent` one has no
+   * deadline any more.
    */
   readonly transition: "slowRetry" | "resume" | "confirmTimeoutResend" | "confirmTimeoutFail" | "clearTimer";
   readonly failReason: string | null;
   readonly nextRetryInMs: number | null;
 }
 
-/**
- * A rule that suspends more than one message: an ordering key, a topic, a type, or the whole relay.
- */
+/** A rule that suspends an ordering key, a topic, a type, or the whole relay. */
 export interface SuspensionRule {
-  /** What it holds back. */
+  /** Kind of suspended messages. */
   readonly scope: "ordering_key" | "topic" | "type" | "relay";
   /** The key, topic or type; "*" for the relay. */
   readonly value: string;
-  /** Why. */
+  /** Reason. */
   readonly reason: string;
-  /** Who. */
+  /** Author. */
   readonly author: string;
-  /** Milliseconds until it ends; null = until it is lifted. */
+  /** Milliseconds until it ends; null = until lifted. */
   readonly endsInMs: number | null;
 }
 
-/** A relay instance that reported lately. */
+/** A relay instance that reported recently. */
 export interface RelayInstance {
   /** Random id, as in the lease rows. */
   readonly owner: string;
-  /** host:pid, for people. */
+  /** Readable name, host:pid. */
   readonly label: string;
-  /** It has told of itself lately. */
+  /** It reported recently. */
   readonly alive: boolean;
 }
 
-/** A relay that has reported itself within the last day, as others see it. */
+/** A relay that reported within the last day, as others see it. */
 export interface RelayStatus extends RelayInstance {
-  /** Since its last sign of life, by the database's clock. */
+  /** Time since its last report, by the database's clock. */
   readonly silentMs: number;
-  /** Undefined: it has written none yet, or its version writes none. */
+  /** Undefined: none written yet, or by an older version. */
   readonly report: RelayReport | undefined;
-  /** Age of the report. Its own durations count to now. */
+  /** Age of the report. Its durations are adjusted to now. */
   readonly reportAgeMs: number | undefined;
 }
 
@@ -314,130 +278,110 @@ export interface LeaseView {
   readonly suspensions: readonly SuspensionRule[];
 }
 
-/** What tells that a relay is dead before its leases end (rule: session-lock). */
+/** Proves a relay dead before its leases end (rule: session-lock). */
 export interface SessionLock {
-  /**
-   * Name of the lock that the relay's lease session holds, for as long as it lives; undefined: its
-   * connection proves nothing, the lease alone decides.
-   */
+  /** Held by the lease session while it lives; undefined: only the lease counts. */
   readonly lock?: string | undefined;
 }
 
-/** Leases: narrow enough to be simulated. */
+/** Leases, in a port small enough to simulate. */
 export interface LeaseStore {
   /**
-   * Reports this instance as alive, prolongs its leases to now + leaseMs, and reads all leases,
-   * live instances and suspension rules. Returns which held shards were still ours: a shard missing
-   * from `held` is lost.
+   * Extends this instance's leases to now + leaseMs, and reads all leases, live instances and
+   * suspension rules. A held shard missing from `held` is lost.
    */
   heartbeat(request: {
     readonly owner: string;
     readonly label: string;
     readonly leaseMs: number;
-    /** An instance silent for this long is not alive. */
     readonly instanceTimeoutMs: number;
     readonly held: readonly HeldShard[];
   }): Promise<LeaseView & { readonly held: readonly HeldShard[] }>;
   /**
-   * Takes shards whose lease row still is exactly as observed (owner, epoch, lease_until), epoch +
-   * 1, and in the same transaction, by a second statement, brings their `sending` rows back to
-   * pending (and in `sendingMark: "off"` mode adds 1 to delivery_count of the listed ids). Returns
-   * the shards taken and the number of rows recovered.
+   * Takes shards whose lease row is exactly as observed (owner, epoch, lease_until), with epoch +
+   * 1. The same transaction brings their `sending` rows back to pending (`sendingMark: "off"`: adds
+   * 1 to delivery_count of the listed ids). Returns the shards and the number of recovered rows.
    */
   acquire(request: {
     readonly owner: string;
     readonly leaseMs: number;
     readonly observed: readonly ShardLease[];
   }): Promise<{ readonly acquired: readonly HeldShard[]; readonly recovered: number }>;
-  /** Gives shards away: owner NULL. Only those still ours at that epoch. */
+  /** Sets owner to NULL, only for shards still ours at that epoch. */
   release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Promise<void>;
-  /** What the relays of the last day say of themselves. */
   reports(): Promise<readonly RelayStatus[]>;
-  /** Writes what this instance says of itself beside its heartbeat: JSON, for people elsewhere. */
+  /** JSON, for people elsewhere. */
   report(request: { readonly owner: string; readonly report: string }): Promise<void>;
-  /** Removes this instance from the registry. */
   leave(owner: string): Promise<void>;
-  /** Of these session locks, those that nobody holds: their sessions have ended. */
+  /** Free locks: their sessions have ended. */
   freeLocks(locks: readonly string[]): Promise<readonly string[]>;
-  /** Calls `listener` each time the session that holds our own lock is lost. */
+  /** Called when our own lock's session is lost. */
   onSessionLost(listener: () => void): void;
 }
 
-/** The relay's work on messages. */
 export interface RelayStore {
   /**
-   * Opens sessions, checks the layout against the live table. Throws `SchemaError` that names what
-   * is missing and the command that helps.
+   * Checks the layout against the live table. Throws `SchemaError` that names what is missing and
+   * the command to fix it.
    */
   open(options: RelayStoreOptions): Promise<TableAbilities>;
   readonly leases: LeaseStore;
   readonly housekeeping: HousekeepingStore;
   /** Due and immediate pending rows, READ COMMITTED, no locks. */
   scan(request: ScanRequest): Promise<ScannedMessage[]>;
-  /** Bodies that a scan left out, by id. A row that is gone is missing. */
+  /** By id; deleted rows are missing. */
   readBodies(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /**
-   * Topics that have waiting rows, at any time, and are not in `known`; at most `limit`. Some may
-   * have no row that is due: a superset is cheaper.
-   */
+  /** Topics outside `known` with waiting rows, due or not: a superset is cheaper. */
   waitingTopics(request: { readonly known: readonly string[]; readonly limit: number }): Promise<string[]>;
-  /**
-   * Unfinished rows (pending, sending, suspended, and failed when `failedBlocks`) of these keys
-   * with id <= the given id.
-   */
+  /** Unfinished rows of these keys (failed when `failedBlocks`) with id <= the given id. */
   keyQueues(request: {
     readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[];
     readonly failedBlocks: boolean;
   }): Promise<KeyQueueRow[]>;
   /**
-   * pending -> sending, delivery_count + 1, lock_version + 1. Returns the number of rows that
-   * changed. Passes over rows that the table refuses, as every call of housekeeping does.
+   * pending -> sending, delivery_count + 1, lock_version + 1. Returns the number of rows. Skips
+   * rows that the table refuses, as all housekeeping does.
    */
   claim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
   /**
-   * Of the rows given as claimed, those that ARE in `sending` with exactly this token while the
-   * fence still holds (rule: watched-sending).
+   * Claimed rows in `sending` with exactly this token while the fence holds (rule:
+   * watched-sending).
    */
   verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<string[]>;
   /**
-   * `sendingMark: "off"`: replaces each held shard's list of ids in flight in its own lease row,
-   * fenced. Returns the shards that matched; only their ids may be published (rule:
-   * listed-in-flight).
+   * `sendingMark: "off"`: replaces each held shard's list of ids in flight in its lease row,
+   * fenced. Only ids of the returned shards may be published (rule: listed-in-flight).
    */
   listInFlight(request: {
     readonly fence: Fence;
     readonly idsByShard: readonly { readonly shard: number; readonly ids: readonly string[] }[];
   }): Promise<number[]>;
   /**
-   * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: how long ago
-   * the attempt began (last_retry_at). Returns the rows that are not as their outcome says, as they
-   * are now: empty when all were written, now or by an earlier copy of this settle. A row that
-   * somebody holds locked keeps no other one waiting: it comes back with `isHeld`. Throws
-   * `RowRefusedError` when the table does not take one of them; those `sent` may be written then.
+   * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: since the
+   * attempt began (last_retry_at). Returns rows that differ from their outcome: none when all were
+   * written, now or by an earlier copy of this settle. A locked row is returned with `isHeld`.
+   * Throws `RowRefusedError` when the table refuses one; those `sent` may be written then.
    */
   settle(request: {
     readonly fence: Fence;
     readonly outcomes: readonly Outcome[];
     readonly elapsedMs: number;
-    /** State that the rows were claimed in: `sending`, or `pending` with sendingMark off. */
+    /** `pending` with sendingMark off. */
     readonly from: "sending" | "pending";
     /**
-     * `archive`, `delete`: what becomes at once of rows that are `sent` and wait for no
-     * confirmation; a row that is gone counts as settled. Default `keep`.
+     * Applied at once to rows `sent` without confirmation; a row that is gone counts as settled.
+     * Default `keep`.
      */
     readonly onSent?: "keep" | "archive" | "delete" | undefined;
   }): Promise<RowNow[]>;
   /**
-   * Storing and settling in one transaction, for a broker that keeps messages in this database:
-   * locks those of these rows that are as they were claimed and that nobody else holds, calls
-   * `store` with their ids, writes what it resolves to (all `sent`), and commits. Resolves to the
-   * ids that were settled. When the fence lets fewer rows through than were stored, nothing is
-   * written, and it resolves to none. Rejects with what `store` rejects with, with errors of the
-   * database, and, perhaps written, with `CommitUnknownError`.
+   * For a broker in this database: locks the free rows that are as claimed, calls `store` with
+   * their ids, writes the results (all `sent`), and commits. Resolves to the settled ids; to none,
+   * with nothing written, when the fence passes fewer rows than were stored. Rejects with errors of
+   * `store` and the database, and with `CommitUnknownError` when it may have been written.
    */
   settleWithin(request: {
     readonly fence: Fence;
-    /** As claimed. */
     readonly rows: readonly RowToken[];
     readonly from: "sending" | "pending";
     readonly onSent: "keep" | "archive" | "delete";
@@ -447,28 +391,23 @@ export interface RelayStore {
     readonly beforeCommit: () => void | Promise<void>;
   }): Promise<ReadonlySet<string>>;
   /**
-   * Drops every session, and proves that none of their statements can still take effect (rule:
-   * claim-token for layouts without a claim token). New sessions are opened on the next call.
+   * Drops every session and proves that none of their statements can still take effect (rule:
+   * claim-token). The next call opens new ones.
    */
   abandonSessions(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Options of {@link RelayStore.open}. */
 export interface RelayStoreOptions {
   readonly sendingMark: "on" | "off";
   readonly statementTimeoutMs: number;
   readonly lockWaitTimeoutMs: number;
-  /** Aborted: every connection is cut, every call fails at once, and none is opened any more. */
+  /** On abort every connection is cut and every call fails. */
   readonly signal?: AbortSignal | undefined;
-  /** Called for each row that a call has passed over because the table refuses it. */
   readonly onRowRefused?: ((refusal: RowRefusal) => void) | undefined;
 }
 
-/**
- * A row that the table does not take as it was to be written: a CHECK, a trigger, a foreign key.
- * Others of its statement were written without it.
- */
+/** Refused by a CHECK, a trigger or a foreign key. Other rows of the statement were written. */
 export interface RowRefusal {
   readonly doing:
     | "claim"
@@ -482,44 +421,36 @@ export interface RowRefusal {
     | "bring forward"
     | "archive"
     | "delete";
-  /** Undefined: the statement picks its rows itself. */
+  /** Undefined: the statement selects its rows itself. */
   readonly id: string | undefined;
-  /** With the database's words. */
+  /** Contains the database's message. */
   readonly error: RowRefusedError;
 }
 
 /**
- * Housekeeping: by the holder of shard 0, small batches. All fenced by that lease, and for messages
- * by their own shard's where a relay owns them.
+ * Work of the holder of shard 0, in small batches. Fenced by that lease, and for owned messages by
+ * their own shard's.
  */
 export interface HousekeepingStore {
-  /** Rows in `sending` in these shards, at most `limit`. */
   listSending(request: {
     readonly shards: readonly number[] | undefined;
     readonly limit: number;
   }): Promise<SendingRow[]>;
-  /**
-   * sending -> pending, fenced, token compared. Passes over rows that somebody else holds locked.
-   * Returns the number of rows.
-   */
+  /** sending -> pending, fenced, token compared. Skips locked rows. Returns the number. */
   recover(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
-  /** Rows in sent, failed, suspended whose next_retry_at has come. */
+  /** Their next_retry_at has come. */
   listTimed(request: { readonly limit: number }): Promise<TimedRow[]>;
-  /**
-   * Passes over rows that somebody else holds locked: they stay due and are listed again. Returns
-   * the number of rows that changed.
-   */
+  /** Skips locked rows, which stay due. Returns the number of changed rows. */
   applyTimed(request: { readonly decisions: readonly TimedDecision[] }): Promise<number>;
   /**
-   * Rows in no known state, and pending ones whose id is below 1, where no scan looks -> failed,
-   * with a reason. Returns them.
+   * Rows in an unknown state, and pending ones with an id below 1, where no scan looks -> failed,
+   * with a reason.
    */
   failUnknownStates(request: { readonly limit: number }): Promise<readonly FailedStray[]>;
-  /** What is left to be sent, bounded: each count ends at about 10,000. */
   left(): Promise<LeftMessages>;
   /**
-   * pending -> failed for rows that cannot be sent as they are (broken headers or body, too many
-   * recoveries). Fenced. Passes over rows that somebody else holds locked, as the next two do.
+   * pending -> failed for rows that cannot be sent (broken headers or body, too many recoveries).
+   * Fenced. Skips locked rows, as the next two do.
    */
   failPending(request: {
     readonly fence: Fence;
@@ -527,9 +458,8 @@ export interface HousekeepingStore {
     readonly nextRetryInMs: number | null;
   }): Promise<number>;
   /**
-   * pending -> suspended for rows under a suspension rule, when the rule still stands in the table:
-   * the caller's may be as old as its last heartbeat, and a row suspended by a rule that was lifted
-   * meanwhile would never be resumed. Fenced. Returns the number.
+   * pending -> suspended under a rule that still exists in the table: a row suspended by a lifted
+   * rule would never be resumed. Fenced. Returns the number.
    */
   suspendPending(request: {
     /** Undefined: not looked up. */
@@ -540,8 +470,8 @@ export interface HousekeepingStore {
     readonly endsInMs: number | null;
   }): Promise<number>;
   /**
-   * Parks pending rows of a broken topic or behind a blocked head: next_retry_at = now + parkMs,
-   * fenced; not a transition (rule: bounded-scan).
+   * Parks pending rows: next_retry_at = now + parkMs, fenced; not a transition (rule:
+   * bounded-scan).
    */
   park(request: {
     readonly fence: Fence;
@@ -549,27 +479,24 @@ export interface HousekeepingStore {
     readonly parkMs: number;
   }): Promise<number>;
   /**
-   * Sets pending rows behind their head message: out of every scan until they are brought back. Not
-   * a transition. Fenced, token compared; and only while the head stands there unfinished (pending,
-   * sending, suspended, failed) with the same ordering key. The statement locks the head, so that
-   * it cannot settle between the look at it and the write: nobody would bring the followers back.
-   * Passes over heads and rows that somebody else holds locked. Rows behind a head whose id is
-   * above 2.0e14 stay. Returns the number of rows that changed.
+   * Sets pending rows behind their head, out of every scan until they are brought back. Not a
+   * transition. Fenced, token compared; only while the head is unfinished with the same ordering
+   * key. Locks the head, so that it cannot settle meanwhile and strand its followers. Skips locked
+   * heads and rows, and rows behind a head whose id is above 2.0e14. Returns the number of changed
+   * rows.
    */
   setBehind(request: {
     readonly fence: Fence;
     readonly rows: readonly (RowToken & { readonly headId: string })[];
   }): Promise<number>;
   /**
-   * Brings rows back that stand behind these messages, those behind the lowest head first, lowest
-   * ids first: next_retry_at = deliver_at when that is ahead, else NULL. Passes over rows that
-   * somebody else holds locked. Returns the number of rows; below `limit`: there are no others that
-   * are free.
+   * Brings back rows behind these messages, lowest head first, then lowest ids: next_retry_at =
+   * deliver_at when that is ahead, else NULL. Skips locked rows. Below `limit`: no others are free.
    */
   bringBack(request: { readonly headIds: readonly string[]; readonly limit: number }): Promise<number>;
   /**
-   * The next messages in the order of ids that have rows behind them, and whether each still stands
-   * in front: it is there, pending, sending or suspended, or failed where that blocks.
+   * The next messages in id order with rows behind them, and whether each still blocks: pending,
+   * sending or suspended, or failed where that blocks.
    */
   headsOfBehind(request: {
     readonly afterHeadId: string;
@@ -577,24 +504,23 @@ export interface HousekeepingStore {
     readonly failedBlocks: boolean;
   }): Promise<readonly { readonly headId: string; readonly stands: boolean }[]>;
   /**
-   * Brings backed-off pending rows of a topic forward, and the slow retry of failed ones, in id
-   * order, ramped; never below deliver_at (rule: delay-is-not-retry). Rows that are set behind
-   * stay.
+   * Brings a topic's pending rows in backoff and slow retries forward, in id order, ramped; never
+   * below deliver_at (rule: delay-is-not-retry). Rows behind a head stay.
    */
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
-  /** The database's clock, in milliseconds of the epoch. */
+  /** Epoch milliseconds. */
   clockMs(): Promise<number>;
   /**
-   * Transactions that are older than that and keep the row versions of so many others: at most 5,
-   * the worst first. Undefined: this user may not look, or this database knows no such thing.
+   * Transactions older than that which retain the row versions of this many others: at most 5,
+   * worst first. Undefined: not permitted or not available.
    */
   oldTransactions(request: {
     readonly olderThanMs: number;
     readonly heldTransactions: number;
   }): Promise<readonly OldTransaction[] | undefined>;
   /**
-   * Brings pending rows that have failed before, and wait longer than `beyondMs` from now, forward,
-   * in id order, ramped; never below deliver_at. Rows that are set behind, and held ones, stay.
+   * Brings forward pending rows that failed before and wait longer than `beyondMs`, in id order,
+   * ramped; never below deliver_at. Rows behind a head, and locked ones, stay.
    */
   shortenWaits(request: {
     readonly beyondMs: number;
@@ -602,25 +528,20 @@ export interface HousekeepingStore {
     readonly stepMs: number;
   }): Promise<number>;
   /**
-   * Moves finished rows to the archive, or deletes them: locked with their state, one transaction,
-   * counts compared (rule: checked-move). Returns the number.
+   * Archives or deletes finished rows: locked with their state, one transaction, counts compared
+   * (rule: checked-move). Returns the number.
    */
   removeFinished(request: {
     readonly mode: "archive" | "delete";
     readonly states: readonly ("sent" | "consumed")[];
-    /** Only rows that have been in that state this long. */
     readonly olderThanMs: number;
     readonly limit: number;
   }): Promise<number>;
   /** Deletes archived rows older than this. */
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
-  /** Deletes what consumers have confirmed that long ago. */
+  /** Deletes consumer confirmations older than this. */
   forgetConfirmations(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
-  /** Deletes confirmations of unknown messages that were last said that long ago. */
   forgetUnknown(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
-  /**
-   * Numbers for gauges: rows by topic and state for unfinished states, and the age of the oldest
-   * waiting one. Bounded work.
-   */
+  /** Unfinished rows by topic and state, with the oldest waiting one. Bounded work. */
   gauges(): Promise<readonly MessageGauge[]>;
 }

@@ -1,6 +1,6 @@
 /**
- * Other characters than ASCII as \uXXXX: for databases and columns whose character set lacks them.
- * A JSON text stays the same JSON.
+ * Writes non-ASCII characters as \uXXXX, for character sets that lack them. A JSON text stays the
+ * same JSON.
  */
 export function inAscii(text: string): string {
   return text.replace(
@@ -9,7 +9,7 @@ export function inAscii(text: string): string {
   );
 }
 
-/** What {@link inAscii} was given. */
+/** Reverts {@link inAscii}. */
 export function fromAscii(text: string): string {
   return text.replace(/\\u([\dA-F]{4})/g, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }

@@ -1,8 +1,8 @@
-/** Whether an error says that somebody else is away. */
+/** Decides whether an error means that a service is away. */
 import { RowpostError } from "./errors.ts";
 import type { Logger } from "./logger.ts";
 
-/** Of the system, and of undici, which is Node's `fetch`. */
+/** Of the system and of undici (`fetch`). */
 const AWAY = new Set([
   "UNAVAILABLE",
   "DATABASE_UNAVAILABLE",
@@ -21,9 +21,9 @@ const AWAY = new Set([
 ]);
 
 /**
- * Thrown by a handler that cannot do its work because what it calls is away, which is not the
- * message's fault: the attempt is not counted, messages of this type rest, and one at a time is
- * tried until one goes well.
+ * Thrown by a handler when a service it calls is away, which is not the message's fault: the
+ * attempt is not counted, messages of this type rest, and one at a time is tried until one
+ * succeeds.
  */
 export class UnavailableError extends RowpostError {
   constructor(what: string, options: { cause?: unknown } = {}) {
@@ -36,7 +36,7 @@ function isAway(error: unknown): boolean {
   return codesOf(error).some((code) => AWAY.has(code));
 }
 
-/** By the user's own word, else {@link isAway}. To throw says no: an error may be anything. */
+/** The user's decision, by default {@link isAway}. If it throws, the answer is no. */
 export function awayBy(logger: Logger, ask: (error: unknown) => boolean = isAway): (error: unknown) => boolean {
   return (error) => {
     try {
@@ -49,8 +49,8 @@ export function awayBy(logger: Logger, ask: (error: unknown) => boolean = isAway
 }
 
 /**
- * Codes and numbers of an error and of what is behind it. Node.js gathers the failures of several
- * addresses of one host in an AggregateError.
+ * Codes of an error and its causes. Node.js combines several addresses of one host in an
+ * AggregateError.
  */
 export function codesOf(error: unknown, depth = 0): readonly string[] {
   if (typeof error !== "object" || error === null || depth > 5) return [];

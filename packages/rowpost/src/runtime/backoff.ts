@@ -1,14 +1,12 @@
-/** How long to wait before the next try. Pure: the caller brings the attempt and the randomness. */
-
-/** An exponential backoff, and where in it we are. */
+/** An exponential backoff, and the position in it. */
 export interface BackoffOptions {
-  /** Number of the attempt that failed; 1 = the first. */
+  /** Number of the failed attempt, from 1. */
   readonly attempt: number;
   /** Ceiling of the first wait. */
   readonly baseMs: number;
-  /** Each ceiling is the one before times this. At least 1. */
+  /** Growth of the ceiling per attempt, at least 1. */
   readonly factor: number;
-  /** No ceiling above this. */
+  /** Highest ceiling. */
   readonly maxMs: number;
 }
 
@@ -16,9 +14,8 @@ export interface BackoffOptions {
  * Milliseconds to wait after a failed attempt: exponential with full jitter, an even draw from 0 to
  * `min(maxMs, baseMs * factor ^ (attempt - 1))`, in whole milliseconds.
  *
- * Full jitter and not "half fixed, half random": when a broker comes back, everything that failed
- * at the same instant comes due spread evenly over the whole wait instead of in a second wave. The
- * price is that a single wait can be near 0, which one message can afford.
+ * Full jitter spreads messages that failed at the same instant evenly over the whole wait, instead
+ * of a second wave when the broker comes back. A single wait can be near 0.
  *
  * With `DEFAULT_RETRY_POLICY` (message/message-type.ts):
  *
@@ -34,21 +31,20 @@ export function backoffMs(options: BackoffOptions, random: () => number = Math.r
   return Math.min(Math.floor(random() * (ceiling + 1)), ceiling);
 }
 
-/** The longest wait that {@link backoffMs} can draw for this attempt. */
+/** Longest wait of {@link backoffMs} for this attempt. */
 export function backoffCeilingMs({ attempt, baseMs, factor, maxMs }: BackoffOptions): number {
-  // A large power is Infinity, and 0 * Infinity is NaN: the exponent is cut where 2 ^ 64 already
-  // exceeds any limit.
+  // A large power is Infinity, and 0 * Infinity is NaN; 2 ^ 64 exceeds any limit.
   const exponent = Math.min(Math.max(attempt - 1, 0), 64);
   return Math.floor(Math.min(maxMs, baseMs * factor ** exponent));
 }
 
-/** The longest {@link retryPauseMs}. */
+/** Longest {@link retryPauseMs}. */
 export const LONGEST_RETRY_MS = 1_000;
 const FIRST_RETRY_MS = 50;
 
 /**
- * Wait of a loop after this many failed statements in a row: from 100 ms doubled up to a second.
- * Without jitter: it is one loop, and not a crowd.
+ * After this many failed statements in a row: 100 ms doubled up to a second. One loop needs no
+ * jitter.
  */
 export function retryPauseMs(failures: number): number {
   return backoffCeilingMs({ attempt: failures + 1, baseMs: FIRST_RETRY_MS, factor: 2, maxMs: LONGEST_RETRY_MS });

@@ -1,4 +1,4 @@
-/** Every factory, with options as JavaScript hands them in: a wrong name and a wrong kind. */
+/** Every factory with options from plain JavaScript: an unknown name and a wrong kind. */
 import { expect, test } from "vitest";
 import { http } from "../brokers/http.ts";
 import { kafka } from "../brokers/kafka/index.ts";
@@ -25,7 +25,7 @@ const database = sqlite({ file: ":memory:" });
 const ends = { database, broker: memory() };
 type Given = Readonly<Record<string, unknown>>;
 
-/** Name, maker, options that are right, one name beside the mark, one kind that is wrong. */
+/** Name, factory, valid options, a misspelled name, a wrong kind. */
 const FACTORIES: readonly (readonly [string, (options: never) => unknown, Given, Given, RegExp, Given, RegExp])[] = [
   [
     "createRelay",
@@ -182,7 +182,6 @@ const FACTORIES: readonly (readonly [string, (options: never) => unknown, Given,
   ],
 ];
 
-/** What it throws. */
 function thrownBy(make: (options: never) => unknown, options: unknown): unknown {
   try {
     return make(options as never);

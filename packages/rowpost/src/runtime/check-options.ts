@@ -1,28 +1,27 @@
 /**
- * Options as plain JavaScript hands them in: a name that nobody knows is a setting that is not
- * made, and a wrong kind shows itself at the first message, in words of V8. Each factory checks its
- * own here. No text repeats a value, which may be a password.
+ * Checks options of every factory: an unknown name would be ignored, and a wrong kind would show
+ * only at the first message. No text repeats a value, which may be a password.
  */
 import { ConfigurationError } from "./errors.ts";
 
-/** What a value has to be: what `typeof` says of it, `array`, or anything at all. */
+/** A result of `typeof`, `array`, or anything. */
 type Kind = "string" | "number" | "boolean" | "function" | "object" | "array" | "any";
 
 /** One of several. */
 type Kinds = readonly Kind[];
 
-/** An object that somebody has to have made: one of its members, and the words for where from. */
+/** An object from another factory: one of its members, and its origin. */
 interface Made {
   readonly has: string;
   readonly from: string;
-  /** Nothing works without it, so it is told before a name that is not known. */
+  /** Reported before unknown names. */
   readonly needed?: true;
 }
 
-/** One entry for each option: the compiler asks for a new one's. */
+/** One entry per option, enforced by the compiler. */
 export type OptionKinds<Options> = { readonly [Name in keyof Options]-?: Kind | Kinds | Made };
 
-/** A database object that has the port that is asked for. */
+/** A database object that has the given port. */
 export function databaseWith(port: string): Made {
   return {
     needed: true,
@@ -31,13 +30,11 @@ export function databaseWith(port: string): Made {
   };
 }
 
-/** A table layout. */
 export const LAYOUT: Made = {
   has: "columns",
   from: "an object: tLocalMessageLayout, messageTableLayout, or what createLayout makes",
 };
 
-/** A broker of any adapter. */
 export const BROKER: Made = {
   needed: true,
   has: "publish",
@@ -45,8 +42,8 @@ export const BROKER: Made = {
 };
 
 /**
- * Refuses what is no object of options, a name that is not among `kinds`, and a value of another
- * kind. Throws {@link ConfigurationError}; `what` is how people call the thing.
+ * Refuses a value that is no options object, unknown names and wrong kinds. `what` names the
+ * object. Throws {@link ConfigurationError}.
  */
 export function checkOptions<Options extends object>(what: string, given: Options, kinds: OptionKinds<Options>): void {
   for (const [name, kind] of Object.entries<Kind | Kinds | Made>(kinds)) {
@@ -72,7 +69,7 @@ export function checkOptions<Options extends object>(what: string, given: Option
   }
 }
 
-/** Refuses a name that is not known; says which is nearest. Throws {@link ConfigurationError}. */
+/** Refuses unknown names and suggests the nearest. Throws {@link ConfigurationError}. */
 export function refuseUnknown(what: string, given: object, known: readonly string[]): void {
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;
@@ -81,7 +78,7 @@ export function refuseUnknown(what: string, given: object, known: readonly strin
   throw new ConfigurationError(`${what}: "${unknown}" is not an option (${known.join(", ")})${question}`);
 }
 
-/** The value, if it is one of these. Throws {@link ConfigurationError}, which names the option. */
+/** Throws {@link ConfigurationError}, which names the option, for any other value. */
 export function oneOf<Value>(name: string, value: Value, known: readonly Value[]): Value {
   if (known.includes(value)) return value;
   const words = known.filter((each) => each !== undefined).map((each) => JSON.stringify(each));
@@ -130,7 +127,7 @@ function nameOf(value: unknown): string {
   return name === undefined || name === "Object" ? "a plain object" : `an object of the class ${name}`;
 }
 
-/** Undefined where none is near: a wrong guess costs more than none. */
+/** A wrong guess is worse than none. */
 function nearestOf(name: string, known: readonly string[]): string | undefined {
   const wanted = name.toLowerCase();
   const near = known
@@ -140,7 +137,7 @@ function nearestOf(name: string, known: readonly string[]): string | undefined {
   return near[0]?.each;
 }
 
-/** Letters to change, add or drop, until one is the other; one that holds the other is near. */
+/** Edit distance; a name that contains the other is near. */
 function distanceOf(left: string, right: string): number {
   if (left.length >= 4 && right.length >= 4 && (left.includes(right) || right.includes(left))) return 1;
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);

@@ -1,36 +1,31 @@
 /**
- * The application's clock, as a port, so that tests turn it by hand (`rowpost/testing`,
- * `createManualClock`).
+ * Port of the application's clock, which tests control (`rowpost/testing`, `createManualClock`).
  *
- * It measures durations and waits; it never dates anything in a table. Instants are written and
- * compared by the database server, because the clocks of two application hosts differ by more than
- * the milliseconds that leases and retries are about.
+ * It measures durations and waits, but never dates anything in a table. The database server writes
+ * and compares instants, because the clocks of two application hosts differ by more than the
+ * milliseconds that matter for leases and retries.
  */
 
 import { onAbort } from "./abort.ts";
 
-/** A timer that has been set. */
+/** A pending timer. */
 export interface Timer {
-  /** The function will not run any more. Fine to call twice, and after it has run. */
+  /** Prevents the function from running. May be called repeatedly, and after it has run. */
   cancel(): void;
 }
 
-/** Time as the library sees it. */
+/** Clock and timers of the library. */
 export interface Clock {
-  /**
-   * Milliseconds from an arbitrary start, never going back: the only reading that durations are
-   * computed from.
-   */
+  /** Milliseconds from an arbitrary start, never going back: the only source of durations. */
   monotonicMs(): number;
   /**
-   * Epoch milliseconds of this host, for logs and for protocols that demand a date. Jumps when the
-   * host's clock is set.
+   * Epoch milliseconds of this host, for logs and protocols that need a date. Jumps when the host's
+   * clock is set.
    */
   wallMs(): number;
   /**
-   * Resolves after `ms` milliseconds, or as soon as the signal is aborted: ask the signal which it
-   * was. Never rejects, so that a loop that is being stopped needs no catch; leaves neither a timer
-   * nor a listener behind.
+   * Resolves after `ms` milliseconds or when the signal is aborted; ask the signal which. Never
+   * rejects, so that a stopping loop needs no catch, and leaves no timer or listener behind.
    */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Runs `run` once after `ms` milliseconds. */
@@ -39,17 +34,14 @@ export interface Clock {
 
 /** Options of {@link createSystemClock}. */
 export interface SystemClockOptions {
-  /**
-   * Default false. True: a process may end although one of this clock's timers or sleeps is still
-   * to come.
-   */
+  /** True: timers and sleeps of this clock do not keep the process alive. Default false. */
   readonly unref?: boolean | undefined;
 }
 
 /** setTimeout takes a 32-bit number and runs at once when it is larger: 24.8 days. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 
-/** The clock of this process. Waits longer than 24.8 days end after 24.8 days. */
+/** The clock of this process. Longer waits end after 24.8 days. */
 export function createSystemClock(options: SystemClockOptions = {}): Clock {
   const { unref = false } = options;
 

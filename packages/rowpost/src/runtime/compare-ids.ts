@@ -1,6 +1,6 @@
-/** Ids are BIGINTs as decimal texts: never a JS number, so that none is rounded above 2^53. */
+/** Ids are BIGINTs as decimal strings, never JS numbers, which round above 2^53. */
 
-/** Numeric order of two non-negative decimal texts without leading zeros. */
+/** For non-negative decimal strings without leading zeros. */
 export function compareIds(left: string, right: string): number {
   if (left.length !== right.length) return left.length - right.length;
   if (left === right) return 0;
@@ -12,10 +12,7 @@ export function byRowId(left: { readonly id: string }, right: { readonly id: str
   return compareIds(left.id, right.id);
 }
 
-/**
- * Rows in the order of their ids: whoever locks several rows locks them in this order, so that two
- * of us cannot wait for each other.
- */
+/** Every lock of several rows uses this order, so that two processes cannot deadlock. */
 export function inIdOrder<Row extends { readonly id: string }>(rows: readonly Row[]): Row[] {
   return [...rows].sort(byRowId);
 }

@@ -2,8 +2,7 @@ import { systemClock } from "./clock.ts";
 import { RowpostError } from "./errors.ts";
 
 /**
- * Something did not end in its time. What it was doing may still be going on, or have happened: the
- * outcome is unknown.
+ * Something did not end in time. It may still be running or have happened: the outcome is unknown.
  */
 export class DeadlineError extends RowpostError {
   constructor(what: string, deadlineMs: number, options: { cause?: unknown } = {}) {
@@ -11,17 +10,15 @@ export class DeadlineError extends RowpostError {
   }
 }
 
-/** Options of {@link withDeadline}. */
 export interface DeadlineOptions {
-  /** What is done, for the error's text: "the publish", "statement claim". */
+  /** Action in the error's text: "the publish", "statement claim". */
   readonly what: string;
   readonly ms: number;
 }
 
 /**
- * Runs `start` and settles as its promise does, but at the latest after `ms`: then it rejects with
- * {@link DeadlineError}. The work that hangs is left behind, and whatever comes of it is dropped.
- * Leaves no timer behind in any case.
+ * Settles like `start`, or rejects with {@link DeadlineError} after `ms`: the work continues
+ * unattended, and its result is dropped. Leaves no timer behind.
  */
 export async function withDeadline<Result>(
   start: () => Promise<Result>,
@@ -33,24 +30,24 @@ export async function withDeadline<Result>(
   });
   const timer = systemClock.setTimer(() => expire(new DeadlineError(what, ms)), ms);
   try {
-    // race adds a handler to both, so a late rejection of the loser is not "unhandled".
+    // race handles both, so a late rejection of the loser is not "unhandled".
     return await Promise.race([start(), expired]);
   } finally {
     timer.cancel();
   }
 }
 
-/** How long a goodbye may take: a server that does not answer it notices the closed socket. */
+/** A server that does not answer notices the closed socket. */
 export const CLOSE_WITHIN_MS = 500;
-/** How long a pool waits for the transactions that run on it. */
+/** A pool waits this long for running transactions. */
 export const POOL_CLOSE_MS = 5_000;
 
-/** Resolves when the closing is done or has failed, at the latest after `ms`. */
+/** Resolves when closing ended in any way, at the latest after `ms`. */
 export async function closeQuietly(closing: Promise<unknown>, ms: number = CLOSE_WITHIN_MS): Promise<void> {
   await atMost(ms, closing);
 }
 
-/** Resolves when it has ended, well or badly, at the latest after `ms`; it goes on then. */
+/** Resolves at the end, or after `ms`, leaving it running. */
 export async function atMost(ms: number, running: Promise<unknown>): Promise<void> {
   await withDeadline(() => running, { what: "it", ms }).catch(() => undefined);
 }

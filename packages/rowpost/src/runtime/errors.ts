@@ -19,8 +19,8 @@ export class RowpostError extends Error {
 }
 
 /**
- * Options or configuration are wrong; the message names the option and what it may be. Nothing was
- * started.
+ * Options or configuration are wrong; the message names the option and its valid values. Nothing
+ * was started.
  */
 export class ConfigurationError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -50,12 +50,9 @@ export class InvalidMessageError extends RowpostError {
   }
 }
 
-/**
- * (type, key) is in the table already. The transaction is still usable, and no row of the call was
- * left behind.
- */
+/** (type, key) already exists. The transaction is still usable, without any row of the call. */
 export class DuplicateMessageError extends RowpostError {
-  /** The identities that were there already, as far as the database named them. */
+  /** The existing identities, as far as the database named them. */
   readonly duplicates: readonly { readonly type: string; readonly key: string }[];
 
   constructor(
@@ -84,8 +81,8 @@ export class TransactionRequiredError extends RowpostError {
 }
 
 /**
- * The database ended the transaction by itself (deadlock, failed statement, lost connection). All
- * of its work is gone; run it again (rule: ended-transaction).
+ * The database ended the transaction (deadlock, failed statement, lost connection). All of its work
+ * is gone; run it again (rule: ended-transaction).
  */
 export class TransactionLostError extends RowpostError {
   constructor(message: string, options: { cause?: unknown; retriable?: boolean } = {}) {
@@ -94,8 +91,8 @@ export class TransactionLostError extends RowpostError {
 }
 
 /**
- * The work of an `outbox.transaction` returned before an enqueue or query of it was done: an
- * `await` is missing. It was rolled back (rule: awaited-work).
+ * The work of an `outbox.transaction` returned before an enqueue or query was done: an `await` is
+ * missing. It was rolled back (rule: awaited-work).
  */
 export class MissingAwaitError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -104,7 +101,7 @@ export class MissingAwaitError extends RowpostError {
 }
 
 /**
- * The database cannot be reached or did not answer in time; the outcome of the statement may be
+ * The database is unreachable or did not answer in time; the outcome of the statement may be
  * unknown.
  */
 export class DatabaseUnavailableError extends RowpostError {
@@ -114,9 +111,8 @@ export class DatabaseUnavailableError extends RowpostError {
 }
 
 /**
- * Another transaction was in the way (deadlock, lock wait time-out, serialization failure, SQLite
- * busy). The statement, and the transaction that it was in, had no effect: the same work can be run
- * again at once.
+ * A conflict with another transaction (deadlock, lock wait time-out, serialization failure, SQLite
+ * busy). The statement and its transaction had no effect; the work can be repeated at once.
  */
 export class DatabaseConflictError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -124,9 +120,7 @@ export class DatabaseConflictError extends RowpostError {
   }
 }
 
-/**
- * The answer to COMMIT did not come, or was an error: the transaction may have taken effect or not.
- */
+/** COMMIT got no answer, or an error: the transaction may have taken effect. */
 export class CommitUnknownError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super("COMMIT_UNKNOWN", message, { ...options, retriable: true });
@@ -135,8 +129,8 @@ export class CommitUnknownError extends RowpostError {
 
 /**
  * The database refused to write a row: a text too long for its column or outside its character set,
- * a CHECK, a unique key, a trigger. Nothing of the statement was written. The message has the
- * database's words.
+ * a CHECK, a unique key, a trigger. Nothing of the statement was written. The message includes the
+ * database's text.
  */
 export class RowRefusedError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -145,8 +139,8 @@ export class RowRefusedError extends RowpostError {
 }
 
 /**
- * The table, a column or a migration is missing or different from what the layout says. The message
- * names it and the command that helps.
+ * The table, a column or a migration is missing or differs from the layout. The message names it
+ * and the command to fix it.
  */
 export class SchemaError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -155,8 +149,8 @@ export class SchemaError extends RowpostError {
 }
 
 /**
- * The database user lacks a right. The message says what the server refused; the page on database
- * rights has the GRANTs for enqueue, relay and operator.
+ * The database user lacks a right. The message says what was refused; the page on database rights
+ * has the GRANTs for enqueue, relay and operator.
  */
 export class PermissionError extends RowpostError {
   constructor(what: string, options: { cause?: unknown } = {}) {
@@ -164,7 +158,7 @@ export class PermissionError extends RowpostError {
   }
 }
 
-/** A topic or group of the message queue cannot have this name. No SQL was run. */
+/** An invalid name of a topic or group of the message queue. No SQL was run. */
 export class InvalidNameError extends RowpostError {
   constructor(message: string) {
     super("INVALID_NAME", message);
@@ -173,7 +167,7 @@ export class InvalidNameError extends RowpostError {
 
 /** The message queue has no such topic. Nothing was written. */
 export class UnknownTopicError extends RowpostError {
-  /** The topic as it was asked for. */
+  /** The requested topic. */
   readonly topic: string;
 
   constructor(topic: string) {
@@ -186,7 +180,7 @@ export class UnknownTopicError extends RowpostError {
 }
 
 /**
- * The broker cannot be used: not reachable, wrong credentials, or a configuration that cannot prove
+ * The broker cannot be used: unreachable, wrong credentials, or a configuration that cannot prove
  * delivery.
  */
 export class BrokerError extends RowpostError {
@@ -195,23 +189,21 @@ export class BrokerError extends RowpostError {
   }
 }
 
-/** `throw { code, msg }`: its fields, where it has no text of its own. */
+/** For `throw { code, msg }`: its fields, when it has no text of its own. */
 function textOf(thrown: unknown): string {
   const text = String(thrown);
   return text === "[object Object]" ? JSON.stringify(thrown).slice(0, 1_000) : text;
 }
 
-/**
- * Text for logs and `fail_reason`: code, message and the first line of the stack that is not ours
- * to hide.
- */
+/** Text for logs and `fail_reason`: code and message. */
 export function describeError(error: unknown): string {
   try {
     if (!(error instanceof Error)) return textOf(error);
     const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
     return `${code}${serverMessage(error)}`;
   } catch {
-    // Anything can be thrown: an object without a prototype has no text, a Symbol joins none.
+    // Anything can be thrown: an object without a prototype has no text, and a Symbol cannot be
+    // concatenated.
     return "something that has no text was thrown";
   }
 }

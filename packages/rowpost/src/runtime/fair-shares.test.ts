@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createFairShares, type FairShares } from "./fair-shares.ts";
 
-/** Takes one place after another for each key in turn, until none may take any more. */
+/** Takes one place for each key in turn, until none may take any more. */
 function fill(shares: FairShares, ...keys: string[]): void {
   let taken = true;
   while (taken) {

@@ -1,20 +1,16 @@
 /**
- * Places that many destinations share, so that a slow or hung one cannot take them all: each may
- * hold at most as many as are free now (the "dynamic threshold" of shared-memory switches). One
- * destination alone gets half of the capacity, and when it hangs the other half stays free; k that
- * fill up together get 1/(k+1) each and leave as much. Nothing is set aside for anyone, and nobody
- * has to be told how many destinations there are.
+ * Places shared by many destinations: each may hold at most as many as are free now (the "dynamic
+ * threshold" of shared-memory switches). A single destination gets half of the capacity, and if it
+ * hangs the other half stays free; k that fill up together get 1/(k+1) each and leave as much.
+ * Nothing is reserved, and the number of destinations need not be known.
  *
- * So the capacity is twice the width that one destination may use alone.
+ * So the capacity is twice the width of one destination.
  */
 
 export interface FairShares {
   /** How much more the key may take now. */
   free(key: string): number;
-  /**
-   * Counts it, more than is free included: what is larger than any share goes alone, and the caller
-   * decides when.
-   */
+  /** May exceed what is free: anything larger than a share goes alone, when the caller decides. */
   take(key: string, amount: number): void;
   giveBack(key: string, amount: number): void;
   /** Of all keys together. */
@@ -22,7 +18,7 @@ export interface FairShares {
   usedBy(key: string): number;
 }
 
-/** In any unit: messages, requests, bytes. Only keys that hold something are remembered. */
+/** In any unit: messages, requests, bytes. */
 export function createFairShares({ capacity }: { readonly capacity: number }): FairShares {
   const byKey = new Map<string, { amount: number }>();
   let used = 0;
@@ -30,8 +26,7 @@ export function createFairShares({ capacity }: { readonly capacity: number }): F
 
   return {
     free(key) {
-      // One by one, each taken while the key holds less than is free; so the last place is
-      // anybody's who holds none.
+      // Taken one by one while the key holds less than is free.
       return Math.max(0, Math.ceil((capacity - used - usedBy(key)) / 2));
     },
     take(key, amount) {

@@ -1,15 +1,15 @@
 /**
- * A log in which 20,000 messages that fail for one cause are a few lines: of each sentence, topic
- * and cause the first ones of a minute, and at its end how many more there were.
+ * Limits a log: of each sentence, topic and cause the first lines per minute, then the number of
+ * the others.
  */
 import { type Clock, createSystemClock, type Timer } from "./clock.ts";
 import { describeError } from "./errors.ts";
 import type { LogFields, Logger } from "./logger.ts";
 
-/** Lines of one kind in a minute; the next ones are counted. */
+/** Lines of one kind per minute; the others are counted. */
 const LINES = 5;
 const WINDOW_MS = 60_000;
-/** Kinds that are told apart in a minute; of the others their cause is not looked at. */
+/** Beyond this many kinds per minute the cause is ignored. */
 const MOST_KINDS = 1_000;
 
 type Level = "warn" | "error";
@@ -21,7 +21,7 @@ interface Kind {
   last: LogFields;
 }
 
-/** Around a logger. Its timers keep no process alive. */
+/** Its timers keep no process alive. */
 export function fewLines(logger: Logger, clock: Clock = createSystemClock({ unref: true })): Logger {
   const kinds = new Map<string, Kind>();
   let endsMs = Number.NEGATIVE_INFINITY;
@@ -66,7 +66,7 @@ export function fewLines(logger: Logger, clock: Clock = createSystemClock({ unre
   };
 }
 
-/** Without the ids and numbers that differ from message to message. */
+/** Without varying ids and numbers. */
 function causeOf({ error, reason }: LogFields): string {
   const words = typeof reason === "string" ? reason : error === undefined ? "" : describeError(error);
   return words.replace(/[0-9a-f-]*\d[0-9a-f-]*/gi, "#").slice(0, 100);

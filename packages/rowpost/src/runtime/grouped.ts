@@ -1,7 +1,4 @@
-/**
- * The items by a key of theirs: keys in the order of their first item, items in their own order.
- * (`Map.groupBy` needs Node 21.)
- */
+/** Keys and items keep their order. (`Map.groupBy` needs Node 21.) */
 export function grouped<Key, Item>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>();
   for (const item of items) {

@@ -1,17 +1,17 @@
 /**
- * The user's logger and metrics, called where a throw would leave a message unsettled or end the
- * process: what they throw is told once, and goes no further.
+ * Guards the user's logger and metrics, whose errors could leave a message unsettled or end the
+ * process. Each is reported once.
  */
 import { fewLines } from "./few-lines.ts";
 import { type Logger, silentLogger, stderrLogger } from "./logger.ts";
 import { type Metrics, silentMetrics } from "./metrics.ts";
 
-/** The logger that an option names; by default standard error. It never throws, nor floods. */
+/** Default: standard error. Never throws, nor floods. */
 export function loggerOf(option: Logger | "silent" | undefined): Logger {
   return option === "silent" ? silentLogger : fewLines(guardedLogger(option ?? stderrLogger));
 }
 
-/** A logger that never throws. The first throw is told on standard error. */
+/** The first throw is reported on standard error. */
 function guardedLogger(logger: Logger): Logger {
   const tell = once((error) => stderrLogger.error("the logger has thrown; it must not", { error }));
   const guard =
@@ -21,7 +21,7 @@ function guardedLogger(logger: Logger): Logger {
   return { debug: guard("debug"), info: guard("info"), warn: guard("warn"), error: guard("error") };
 }
 
-/** Metrics that never throw. The first throw is logged. */
+/** The first throw is logged. */
 export function guardedMetrics(metrics: Metrics | undefined, logger: Logger): Metrics {
   if (metrics === undefined) return silentMetrics;
   const tell = once((error) => logger.error("the metrics have thrown; they must not", { error }));

@@ -1,4 +1,4 @@
-/** A bound on how long a handler may take. */
+/** Time limit of a handler. */
 import { linkSignals } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { RowpostError } from "./errors.ts";
@@ -21,17 +21,16 @@ interface Limit {
   /** The handler's signal follows it. */
   readonly signal: AbortSignal;
   /**
-   * Rejects only when the handler has ended: what it writes to would otherwise be given to somebody
-   * else while it still runs.
+   * Rejects only after the handler has ended, so that its transaction is not reused while it runs.
    */
   readonly waitsForEnd?: boolean;
-  /** How a late handler ended: what it threw, or undefined. */
+  /** Called with the error of a late handler, if any. */
   readonly ended: (error: unknown) => void;
 }
 
 /**
- * Settles as `run` does, or rejects with {@link HandlerTimeoutError} when `ms` are over. The signal
- * that `run` gets is aborted with the same error.
+ * Settles like `run`, or rejects with {@link HandlerTimeoutError} after `ms`, which also aborts the
+ * signal of `run`.
  */
 export async function withHandlerTimeout<Result>(
   { clock, ms, what, signal, waitsForEnd = false, ended }: Limit,

@@ -1,7 +1,4 @@
-/**
- * Counts, times and events of one consumer, of the queue or of a broker: the one place that knows
- * which of them belong to what became of a message.
- */
+/** Counts, times and events of one consumer, of the queue or of a broker. */
 import { checkOptions } from "./check-options.ts";
 import { createEventEmitter, type Listener } from "./events.ts";
 import type { Logger } from "./logger.ts";
@@ -9,9 +6,9 @@ import { type Metrics, silentMetrics } from "./metrics.ts";
 
 /** A message in an event of a consumer. */
 export interface HandledMessageName {
-  /** Where it came from; "" where nobody says. */
+  /** Its topic; "" when unknown. */
   readonly topic: string;
-  /** What the broker or the queue calls it. */
+  /** Id in the broker or the queue. */
   readonly id: string | undefined;
   /** Message type. */
   readonly type: string | undefined;
@@ -19,11 +16,11 @@ export interface HandledMessageName {
   readonly key: string | undefined;
 }
 
-/** A message that was handled: its effect is committed. */
+/** A handled message: its effect is committed. */
 export interface HandledEvent {
-  /** Which one. */
+  /** The message. */
   readonly message: HandledMessageName;
-  /** 1 for the first. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
   /** Of this attempt, in milliseconds. */
   readonly durationMs: number;
@@ -31,17 +28,17 @@ export interface HandledEvent {
 
 /** An attempt that failed. */
 export interface FailedEvent extends HandledEvent {
-  /** What the handler threw, or why it could not be called. */
+  /** The handler's error, or why it could not be called. */
   readonly error: unknown;
-  /** True: the message is given up, a dead letter or parked. False: it comes again. */
+  /** True: the message is given up, dead or parked. False: it comes again. */
   readonly isLast: boolean;
 }
 
-/** What a consumer tells of its messages, by name as with `relay.on`. */
+/** Events of a consumer, by name as with `relay.on`. */
 export interface HandlingEvents {
-  /** A message was handled, and what says so is committed. Not for what was handled before. */
+  /** A message was handled and its record committed. Not emitted for duplicates. */
   readonly handled: HandledEvent;
-  /** An attempt failed and counts. Not for what the handler calls being away. */
+  /** An attempt failed and counts. Not emitted when a called service is away. */
   readonly failed: FailedEvent;
 }
 
@@ -51,14 +48,12 @@ export type HandlingListeners = {
 };
 
 export interface HandlingReports {
-  /** False: nothing is measured, and nobody listens. */
+  /** False: no metrics and no listeners. */
   readonly isHeard: boolean;
-  /** `delayMs`: since the message was appended, where that is known. */
+  /** `delayMs`: time since the append, if known. */
   handled(event: HandledEvent, delayMs?: number): void;
   failed(event: FailedEvent): void;
-  /** What the handler calls is away: uncounted for the message. */
   away(topic: string): void;
-  /** Age of the oldest message that this consumer has read and not finished. */
   oldest(topic: string, ageMs: number): void;
 }
 

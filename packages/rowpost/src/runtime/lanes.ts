@@ -1,6 +1,6 @@
-/** Runs tasks, so many at once; those of one lane one after the other, in the order they came. */
+/** Runs tasks with limited concurrency; tasks of one lane run in order. */
 
-/** What a task resolves to that is to run again: its lane waits, and its place is free. */
+/** The task must run again: its lane waits, and its place is free. */
 export interface Again {
   readonly until: Promise<unknown>;
 }
@@ -17,11 +17,10 @@ interface Ready {
   readonly task: Task;
 }
 
-/** Makes lanes with nothing in them. Tasks must not reject. */
+/** Tasks must not reject. */
 export function createLanes(concurrency: number): Lanes {
-  /** What waits behind the running or ready task of its lane. */
   const behind = new Map<string, Task[]>();
-  /** Up to `next` they have begun, and are let go: a task holds the body of its message. */
+  /** Entries before `next` have begun and are released, since a task holds its message's body. */
   let ready: (Ready | undefined)[] = [];
   let next = 0;
   let running = 0;

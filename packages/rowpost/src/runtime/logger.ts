@@ -1,30 +1,30 @@
-/** The logger port. Pino and console fit after a line of adapting. */
+/** The logger port. Pino and console need one line of adapting. */
 import { formatWithOptions } from "node:util";
 
 /** Values beside a log line. An `error` field may hold an Error. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**
- * Where log lines go. The message is a fixed English sentence; what varies stands in the fields.
- * Must not throw.
+ * Destination of log lines. The message is a fixed English sentence; variable parts are in the
+ * fields. Must not throw.
  */
 export interface Logger {
-  /** What only a developer wants to know. */
+  /** For developers. */
   debug(message: string, fields?: LogFields): void;
   /** Starts, stops and takeovers. */
   info(message: string, fields?: LogFields): void;
-  /** Works, but somebody should know. */
+  /** Works, but needs attention. */
   warn(message: string, fields?: LogFields): void;
-  /** Somebody has to act. */
+  /** Requires action. */
   error(message: string, fields?: LogFields): void;
 }
 
-/** Says nothing. */
+/** Discards everything. */
 export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 /**
- * The default: warnings and errors, each a line on standard error. Of trouble somebody has to hear,
- * also in a program that has set up no log.
+ * The default: warnings and errors, one line each on standard error, so that problems show without
+ * a configured log.
  */
 export const stderrLogger: Logger = {
   debug: ignore,

@@ -1,14 +1,11 @@
 /**
- * The metrics port: what the library measures, by name, for whatever collects it. Silent by
- * default; metrics-registry.ts keeps the numbers.
+ * The metrics port: named measurements for any collector. Silent by default; metrics-registry.ts
+ * keeps the numbers.
  *
  * All durations are milliseconds and say so in their name.
  */
 
-/**
- * What one metric is: its kind, the sentence that the exposition prints, and the labels that each
- * measurement gives.
- */
+/** A metric: its kind, the help text of the exposition, and its labels. */
 export interface MetricDefinition {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly help: string;
@@ -16,8 +13,8 @@ export interface MetricDefinition {
 }
 
 /**
- * Every metric there is. The relay, the daemon's exposition, the documentation and the tests take
- * the names from here.
+ * All metrics. The relay, the daemon's exposition, the documentation and the tests take the names
+ * from here.
  */
 export const METRICS = {
   rowpost_published_total: {
@@ -217,7 +214,7 @@ export type CounterName = NamesOf<"counter">;
 export type GaugeName = NamesOf<"gauge">;
 /** Names for {@link Metrics.observe}. */
 export type HistogramName = NamesOf<"histogram">;
-/** The labels that a metric's measurements must give. */
+/** Labels required by a metric's measurements. */
 export type MetricLabels<Name extends MetricName> = Readonly<Record<(typeof METRICS)[Name]["labels"][number], string>>;
 
 /**
@@ -225,7 +222,7 @@ export type MetricLabels<Name extends MetricName> = Readonly<Record<(typeof METR
  * throw.
  */
 export interface Metrics {
-  /** Adds to a counter; 1 when `by` is left out. */
+  /** Adds to a counter; `by` defaults to 1. */
   increment<Name extends CounterName>(name: Name, labels: MetricLabels<Name>, by?: number): void;
   /** Sets a gauge. */
   gauge<Name extends GaugeName>(name: Name, labels: MetricLabels<Name>, value: number): void;

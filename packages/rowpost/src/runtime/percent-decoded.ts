@@ -1,9 +1,6 @@
 import { ConfigurationError } from "./errors.ts";
 
-/**
- * A part of a URL without its percent signs. `what` names it for the error; the text is not in
- * there, as it may be a secret.
- */
+/** `what` names the part in the error, which omits the text, as it may be a secret. */
 export function percentDecoded(what: string, text: string): string {
   try {
     return decodeURIComponent(text);

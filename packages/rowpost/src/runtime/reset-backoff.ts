@@ -1,10 +1,10 @@
-/** Bringing the backed-off messages of a topic forward, batch by batch. */
+/** Brings a topic's backed-off messages forward, batch by batch. */
 
 const BATCH = 500;
-/** A million rows: what comes in meanwhile could keep it going. */
+/** A million rows: new messages could keep it running. */
 const MOST_BATCHES = 2_000;
 
-/** Repeats one batch until it comes back less than full; the total. */
+/** Repeats until a batch is not full; returns the total. */
 export async function resetBackoff(
   step: (batch: { readonly limit: number; readonly stepMs: number }) => Promise<number>,
 ): Promise<number> {

@@ -1,14 +1,13 @@
 /**
- * What handlers call may be away, which is the fault of no message. Those of one kind then rest,
- * and one after the other asks whether it is back.
+ * While a service that handlers call is away, messages of that kind rest, and one at a time probes
+ * whether it is back.
  */
 import { backoffCeilingMs } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
 import type { Logger } from "./logger.ts";
 
-/** A message that has met somebody away, or may. */
 export interface Resting {
-  /** How many of its kind had gone well when it met somebody away. */
+  /** Successes of its kind when it met a service away. */
   metAwayAt?: number | undefined;
   /** How often it has rested. */
   rested?: number | undefined;
@@ -16,23 +15,22 @@ export interface Resting {
 
 export interface Rests {
   /**
-   * Undefined: it may begin. Else it may ask again when the promise resolves. `isOver`: it will not
-   * begin any more, and must not be the one that is let through.
+   * Undefined: it may begin. Otherwise ask again once the promise resolves. `isOver`: it must not
+   * be let through any more.
    */
   turn(kind: string, isOver: () => boolean): Promise<void> | undefined;
   /**
-   * It has met somebody away, and may ask again when the promise resolves. Undefined: its own
-   * failure, because others of its kind have gone well since it met that before, or because it has
-   * rested for most of an hour: what it names may not exist.
+   * It may ask again once the promise resolves. Undefined: its own failure, because others of its
+   * kind succeeded since it last met that, or because it has rested for most of an hour.
    */
   away(one: Resting, kind: string, error: unknown): Promise<void> | undefined;
-  /** One of this kind has come to another end. */
+  /** One of this kind ended in another way. */
   well(kind: string): void;
-  /** Nobody waits any more. */
+  /** Ends all waits. */
   close(): void;
 }
 
-/** Fewer than so many in a row may be one destination of many: each of them rests by itself. */
+/** Fewer in a row may be one destination of many: each message rests by itself. */
 const IN_A_ROW = 10;
 const FIRST_MS = 1_000;
 const LONGEST_MS = 30_000;
@@ -45,14 +43,14 @@ interface Kind {
   inARow: number;
   /** Since it rests as a whole. */
   rests: number;
-  /** One may ask. */
+  /** One may probe. */
   mayPass: boolean;
   timer: Timer | undefined;
   waiting: { readonly resolve: () => void; readonly isOver: () => boolean }[];
 }
 
 export function createRests(clock: Clock, logger: Logger, about: Readonly<Record<string, unknown>>): Rests {
-  /** Undefined: all kinds beyond the most. */
+  /** Undefined: all kinds beyond the limit. */
   const kinds = new Map<string | undefined, Kind>();
   const closing = new AbortController();
 
@@ -71,7 +69,7 @@ export function createRests(clock: Clock, logger: Logger, about: Readonly<Record
     return kind;
   }
 
-  /** Lets one through after each rest, until one of them tells that it went well. */
+  /** Lets one through after each rest until one succeeds. */
   function rest(kind: Kind): void {
     kind.rests += 1;
     kind.timer = clock.setTimer(() => {
@@ -118,7 +116,7 @@ export function createRests(clock: Clock, logger: Logger, about: Readonly<Record
         logger.warn("what handlers call is away; messages of this type rest, and one at a time asks again", fields);
         rest(kind);
       }
-      // Behind the others: it is somebody else's turn to ask.
+      // Moves behind the others.
       return new Promise((resolve) => {
         if (closing.signal.aborted) resolve();
         else kind.waiting.push({ resolve, isOver: () => false });

@@ -1,10 +1,9 @@
 /**
- * Topic patterns: `*` stands for any characters, everything else for itself. Not the wildcards of
- * one broker's protocol, whose topics the others do not have, and no regular expression: matching
- * takes time in proportion to the topic, whatever the pattern.
+ * Topic patterns: `*` stands for any characters. Brokers' wildcards differ, and regular expressions
+ * can be slow; matching takes time proportional to the topic.
  */
 
-/** Tells whether a topic matches, as a whole. */
+/** Whether the whole topic matches. */
 export function topicMatcher(pattern: string): (topic: string) => boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();
@@ -22,9 +21,9 @@ export function topicMatcher(pattern: string): (topic: string) => boolean {
   };
 }
 
-/** Tells whether some topic matches both patterns. */
+/** Whether some topic matches both patterns. */
 function patternsMeet(left: string, right: string): boolean {
-  /** Whether what of `left` has been looked at, from its end, meets `right` from each place on. */
+  /** Whether the processed end of `left` meets `right` from each position on. */
   let meets = Array.from({ length: right.length + 1 }, (_, place) => /^\**$/.test(right.slice(place)));
   for (let index = left.length - 1; index >= 0; index -= 1) {
     const behind = meets;
@@ -43,7 +42,7 @@ function patternsMeet(left: string, right: string): boolean {
 /** What a relay sends, and where, as it reports it. */
 interface Place {
   readonly sendsTo?: string | undefined;
-  /** Patterns of the topics that it takes; undefined: every topic. */
+  /** Patterns of its topics; undefined: every topic. */
   readonly topics?: readonly string[] | undefined;
 }
 
@@ -53,8 +52,8 @@ export function takesTopic({ topics }: Pick<Place, "topics">, topic: string): bo
 }
 
 /**
- * Whether two relays of one table take each other's messages: those that share leases send them to
- * different places, or those that do not share leases both take a topic.
+ * Whether two relays of one table take each other's messages: relays that share leases send them to
+ * different places, or relays that do not share leases both take a topic.
  */
 export function disagree(left: Place, right: Place): boolean {
   if (topicsText(left) === topicsText(right)) {
@@ -64,7 +63,7 @@ export function disagree(left: Place, right: Place): boolean {
   return (left.topics ?? ["*"]).some((pattern) => others.some((other) => patternsMeet(pattern, other)));
 }
 
-/** Where it sends what, for people. */
+/** For people. */
 export function placeText({ sendsTo, topics }: Place): string {
   const place = sendsTo ?? "a place that its version does not tell";
   return topics === undefined ? place : `${place} (topics ${topics.join(", ")})`;

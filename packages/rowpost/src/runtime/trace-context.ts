@@ -1,18 +1,18 @@
 /**
- * OpenTelemetry, when the user's program has `@opentelemetry/api` (an optional peer): its context
- * for message headers, and out of them.
+ * Reads and writes OpenTelemetry context in message headers, if the program has the optional peer
+ * `@opentelemetry/api`.
  */
 import { isThenable } from "./thenable.ts";
 import { VERSION } from "./version.ts";
 
-/** The few functions of the API that are called. */
+/** The used functions of the API. */
 interface TelemetryApi {
   readonly context: { active(): object; with<Result>(context: object, run: () => Result): Result };
   readonly trace: {
     getSpanContext(context: object): object | undefined;
     isSpanContextValid(spanContext: object): boolean;
     getTracerProvider(): {
-      /** Undefined where no SDK is set up. */
+      /** Undefined without an SDK. */
       getDelegateTracer?(name: string, version: string): Tracer | undefined;
       getTracer(name: string, version: string): Tracer;
     };
@@ -44,8 +44,8 @@ let api: TelemetryApi | undefined;
 let loaded = false;
 
 /**
- * Looks for the package, once in a process; undefined when that is done. A program that does not
- * have it stays as it is.
+ * Looks for the package once per process; undefined when that is done. Programs without it are
+ * unaffected.
  */
 export function loadTelemetry(): Promise<void> | undefined {
   if (loaded) return undefined;
@@ -63,9 +63,9 @@ export function loadTelemetry(): Promise<void> | undefined {
 }
 
 /**
- * Headers that carry the active span's context (`traceparent`, and whatever else the program's
- * propagator writes); undefined without an active span, without a propagator, or before {@link
- * loadTelemetry} has found the package.
+ * Headers with the active span's context (`traceparent` and others of the program's propagator);
+ * undefined without an active span or a propagator, or before {@link loadTelemetry} has found the
+ * package.
  */
 export function activeTraceHeaders(): Readonly<Record<string, string>> | undefined {
   if (api === undefined) return undefined;
@@ -77,7 +77,7 @@ export function activeTraceHeaders(): Readonly<Record<string, string>> | undefin
   return Object.keys(headers).length === 0 ? undefined : headers;
 }
 
-/** A message, in the words of OpenTelemetry's conventions for messaging. */
+/** A message in terms of OpenTelemetry's messaging conventions. */
 export interface ProcessedMessage {
   /** `messaging.system`. */
   readonly system: string;
@@ -89,13 +89,13 @@ export interface ProcessedMessage {
   readonly id: string | undefined;
   /** `messaging.destination.partition.id`. */
   readonly partition?: number | undefined;
-  /** What {@link activeTraceHeaders} has given it: the span becomes a child of that one. */
+  /** Headers from {@link activeTraceHeaders}: the span becomes a child of theirs. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * Runs `work` in a span `process TOPIC`, which ends with it and carries what it throws. Without the
- * package, or before {@link loadTelemetry}, it just runs.
+ * Runs `work` in a span `process TOPIC`, which records its error. Without the package, or before
+ * {@link loadTelemetry}, it only runs it.
  */
 export function inProcessSpan<Result>(message: ProcessedMessage, work: () => Result): Result {
   const begun = api === undefined ? undefined : begin(api, message);
@@ -108,7 +108,7 @@ export function inProcessSpan<Result>(message: ProcessedMessage, work: () => Res
         end(span);
         return result;
       }
-      // One `then` only: some, such as a query of knex, run once more with each.
+      // One `then` only: some thenables, such as a knex query, run once more with each.
       const ending = Promise.resolve(result);
       ending.then(
         () => end(span),
@@ -122,9 +122,7 @@ export function inProcessSpan<Result>(message: ProcessedMessage, work: () => Res
   });
 }
 
-/**
- * Undefined without an SDK: to begin spans that nobody sees costs a tenth of what a consumer does.
- */
+/** Undefined without an SDK: unseen spans would cost a tenth of a consumer's work. */
 function tracerOf({ trace }: TelemetryApi): Tracer | undefined {
   const provider = trace.getTracerProvider();
   return provider.getDelegateTracer === undefined
@@ -132,7 +130,7 @@ function tracerOf({ trace }: TelemetryApi): Tracer | undefined {
     : provider.getDelegateTracer("rowpost", VERSION);
 }
 
-/** A span processor of the user's may throw: then the message is handled without a span. */
+/** A user's span processor may throw: then the message is handled without a span. */
 function begin(
   telemetry: TelemetryApi,
   { consumer, headers, id, partition, system, topic }: ProcessedMessage,
@@ -169,6 +167,6 @@ function end(span: Span, failed?: { readonly error: unknown }): void {
     }
     span.end();
   } catch {
-    // A span processor of the user's may throw; the message is handled all the same.
+    // A user's span processor may throw; the message is handled anyway.
   }
 }

@@ -1,8 +1,8 @@
 import { ConfigurationError } from "./errors.ts";
 
 /**
- * The value of an option that must be a whole number in these bounds; without `most` it may be as
- * large as it likes. Throws {@link ConfigurationError}, which names the option.
+ * Checks that an option is a whole number within bounds; `most` is optional. Throws {@link
+ * ConfigurationError}, which names the option.
  */
 export function wholeNumber(name: string, value: number, least: number, most?: number): number {
   if (Number.isSafeInteger(value) && value >= least && (most === undefined || value <= most)) return value;

@@ -1,16 +1,18 @@
 /**
- * Errors of drivers and ORMs without what was to be written: they repeat the statement and its
- * parameters, in the message or beside it, and whoever logs them would log the bodies of messages.
+ * Removes written values from errors of drivers and ORMs, which repeat the statement and its
+ * parameters in the message or beside it: logging them would log the bodies of messages.
  */
 
-/** Where they keep them: mysql2, mariadb (`sql`); TypeORM, Drizzle, postgres.js (the others). */
+/**
+ * Properties with such values: mysql2, mariadb (`sql`); TypeORM, Drizzle, postgres.js (the others).
+ */
 const VALUES: readonly PropertyKey[] = ["sql", "query", "parameters", "params", "args"];
-/** Where a wrapper of an ORM keeps the driver's error. */
+/** Where an ORM keeps the driver's error. */
 const INNER = ["cause", "driverError"] as const;
 
 /**
- * The driver's own error, out of an ORM's around it, and with the server's message alone. What
- * holds no values is returned as it is.
+ * The driver's own error, extracted from an ORM's and with the server's message alone. Errors
+ * without values are returned unchanged.
  */
 export function withoutValues(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

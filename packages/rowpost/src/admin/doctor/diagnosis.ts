@@ -1,19 +1,19 @@
-/** What the doctor found. */
+/** Findings of the doctor. */
 export type { Diagnosis, Severity } from "../../message/diagnoses/diagnosis.ts";
 
-/** A transaction, or what stands for one, that keeps old row versions. */
+/** A transaction, or its equivalent, that keeps old row versions. */
 export interface OldTransaction {
   /** `process` or `thread`; on PostgreSQL also `prepared` and `slot`. */
   readonly kind: string;
-  /** Its number or name there. */
+  /** Its number or name on the server. */
   readonly name: string;
-  /** Empty: not known, as the next two. */
+  /** Empty when unknown, like the next two. */
   readonly user: string;
   readonly application: string;
-  /** State or doing, in the server's words. */
+  /** State or activity, as the server reports it. */
   readonly doing: string;
-  /** Undefined: not to be seen. */
+  /** Undefined: not visible. */
   readonly openForMs: number | undefined;
-  /** Transactions whose old row versions stay because of it. */
+  /** Transactions whose old row versions it retains. */
   readonly held: number;
 }

@@ -1,4 +1,4 @@
-/** Looks at everything that keeps messages from going out, and says what mends it. */
+/** Examines everything that may keep messages from going out, with remedies. */
 import type { Database, TableLayout } from "../../databases/database.ts";
 import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import { checkOptions, databaseWith, type OptionKinds } from "../../runtime/check-options.ts";
@@ -8,29 +8,29 @@ import { judgeWork } from "./work.ts";
 
 /** Options of {@link examine}. */
 export interface ExamineOptions {
-  /** Where the message table is. */
+  /** Database of the message table. */
   readonly database: Database;
-  /** Default: that of a table which `rowpost migrate` makes. */
+  /** Default: the layout of `rowpost migrate`. */
   readonly layout?: TableLayout | undefined;
 }
 
-/** What {@link examine} came to. */
+/** Result of {@link examine}. */
 export interface Examination {
-  /** Product and version; undefined: it could not be reached. */
+  /** Product and version; undefined: unreachable. */
   readonly server: string | undefined;
-  /** The gravest first. Empty: nothing was found. */
+  /** Most severe first; empty when all is well. */
   readonly found: readonly Diagnosis[];
 }
 
 const KINDS: OptionKinds<ExamineOptions> = { database: databaseWith("doctor"), layout: "object" };
 
 /**
- * Examines a database and its message table: rights, tables and indexes, settings under which
- * messages could be lost, what else goes on there, relays, brokers as the relays see them, and
- * messages that wait. It writes nothing and locks nothing; what it may not look at, it says.
+ * Examines a database and its message table: rights, tables and indexes, settings that could lose
+ * messages, other activity there, relays, brokers as the relays see them, and waiting messages.
+ * Writes and locks nothing; reports what it may not read.
  *
- * Resolves also when the database cannot be reached, which is a finding. Throws
- * `ConfigurationError` for options that fit nothing.
+ * Resolves also when the database is unreachable, which is a finding. Throws `ConfigurationError`
+ * for invalid options.
  */
 export async function examine(options: ExamineOptions): Promise<Examination> {
   checkOptions("examine", options, KINDS);
@@ -53,7 +53,7 @@ async function lookAtWork(database: Database, layout: TableLayout): Promise<read
 
 const ORDER: readonly Severity[] = ["error", "warning", "note"];
 
-/** The gravest first; those of one severity by their ids. */
+/** Most severe first; equal ones by id. */
 function sorted(found: readonly Diagnosis[]): Diagnosis[] {
   const rank = ({ severity }: Diagnosis): number => ORDER.indexOf(severity);
   return [...found].sort((left, right) => rank(left) - rank(right) || (left.id < right.id ? -1 : 1));

@@ -1,16 +1,16 @@
-/** What the messages and relays of a table tell. */
+/** Findings about the messages and relays of a table. */
 import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import { grouped } from "../../runtime/grouped.ts";
 import { disagree, placeText } from "../../runtime/topic-patterns.ts";
 import type { OutboxStatus } from "../message-admin.ts";
 import type { Diagnosis } from "./diagnosis.ts";
 
-/** A message may be due for so long while a relay runs. */
+/** How long a message may be due while a relay runs. */
 const LATE_MS = 300_000;
-/** A broker that is away for less is being restarted. */
+/** A shorter absence of a broker is a restart. */
 const AWAY_MS = 60_000;
 
-/** Judges what `rowpost status` shows. */
+/** Judges the data of `rowpost status`. */
 export function judgeWork(status: OutboxStatus): readonly Diagnosis[] {
   return [...relays(status), ...places(status), ...brokers(status), ...messages(status), ...suspensions(status)];
 }
@@ -84,7 +84,7 @@ function suspensions({ suspensions: rules }: OutboxStatus): Diagnosis[] {
     });
 }
 
-/** Rounded to what a person would say. */
+/** Rounded for people. */
 function durationText(ms: number): string {
   const [unit, size] = ms < 120_000 ? ["s", 1_000] : ms < 7_200_000 ? ["min", 60_000] : ["h", 3_600_000];
   return `${Math.round(ms / size)} ${unit}`;

@@ -1,17 +1,14 @@
-/** Business rows against messages, in one slice of the window and one state of the database. */
+/** Compares business rows with messages, one slice in one snapshot of the database. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { createFinding, type Finding } from "./finding.ts";
 import type { Settings } from "./options.ts";
 import { inSlices, TooMuchError } from "./slices.ts";
 import type { Identity, ReconcileView, UserQuery, Window, WrittenMessage } from "./store.ts";
 
-/** Rows, or messages without one, of a slice: about 20 MB. */
+/** Most rows, or messages without one, of a slice: about 20 MB. */
 const MOST = 100_000;
 
-/**
- * Business rows from this instant on have their messages still, if they ever had. Infinity: of none
- * it is known.
- */
+/** Later business rows still have their messages, if they ever had. Infinity: known of none. */
 export async function comparableSince(
   view: Pick<ReconcileView, "keptSince">,
   { keptForMs, slackMs }: Pick<Settings, "keptForMs" | "slackMs">,
@@ -21,13 +18,12 @@ export async function comparableSince(
   return (keptSinceMs ?? Number.POSITIVE_INFINITY) + slackMs;
 }
 
-/** What a slice came to. */
 export interface SliceResult {
   readonly findings: readonly Finding[];
   readonly businessRows: number;
   readonly messages: number;
   readonly withoutKey: number;
-  /** Business rows without message that were not told, because retention may have deleted it. */
+  /** Not reported, because retention may have deleted their messages. */
   readonly undecided: number;
 }
 
@@ -37,7 +33,7 @@ interface SliceRequest {
   /** The query names the window. */
   readonly isWindowed: boolean;
   readonly slice: Window;
-  /** Rows of a query that does not name the window are all in the first slice. */
+  /** Has all rows of a query that does not name the window. */
   readonly isFirst: boolean;
   readonly nowMs: number;
   readonly mayFail: boolean;
@@ -45,18 +41,18 @@ interface SliceRequest {
 
 interface Found {
   readonly findings: Finding[];
-  /** The business rows; undefined: they are not compared. */
+  /** The business rows; undefined: not compared. */
   readonly named: ReadonlySet<string> | undefined;
-  /** Those of them whose message has not been seen. */
+  /** Those whose message has not been seen. */
   readonly left: Map<string, Identity>;
-  /** Messages whose business row is not among those of the slice. */
+  /** Messages without a business row in the slice. */
   readonly alone: WrittenMessage[];
   messages: number;
 }
 
 /**
- * Throws `TooMuchError` where the slice has to be shorter, and `ConfigurationError` where it cannot
- * be.
+ * Throws `TooMuchError` when a shorter slice is needed, and `ConfigurationError` when there is
+ * none.
  */
 export async function compareSlice(view: ReconcileView, request: SliceRequest): Promise<SliceResult> {
   const { isFirst, isWindowed, query, settings, slice } = request;
@@ -71,10 +67,10 @@ export async function compareSlice(view: ReconcileView, request: SliceRequest): 
     messages: 0,
   };
   await view.messages(slice, settings.types, (batch) => look(found, batch, request));
-  // Most have been seen by now; the others may have been created at any time.
+  // The others may have been created at any time.
   const missing = await view.missing([...found.left.values()]);
-  // Asked in the same state of the database: retention deletes on.
-  // Rows of a query that does not name the window may be of any time.
+  // In the same snapshot, since retention keeps deleting. Rows of a query that does not name the
+  // window may have any age.
   const isKept = (isWindowed ? slice.fromMs : 0) >= (await comparableSince(view, settings, request.nowMs));
   if (isKept) for (const each of missing) found.findings.push(createFinding("no-message", each));
   for (const message of await withoutRow(view, found.alone, request)) {
@@ -114,7 +110,7 @@ function look(found: Found, batch: readonly WrittenMessage[], request: SliceRequ
   if (request.mayFail && found.alone.length + found.findings.length > MOST) throw new TooMuchError();
 }
 
-/** Those of them whose row is not just before or behind the slice either. */
+/** Without a row just before or after the slice either. */
 async function withoutRow(
   view: ReconcileView,
   alone: readonly WrittenMessage[],
@@ -133,7 +129,7 @@ async function withoutRow(
   return [...left.values()];
 }
 
-/** Neither part can hold NUL. */
+/** NUL occurs in neither part. */
 function nameOf({ key, type }: Identity): string {
   return `${type}\0${key}`;
 }

@@ -1,4 +1,4 @@
-/** What consumers have done, against what the producer has written. */
+/** Compares the work of consumers with the producer's messages. */
 import type { Database } from "../../databases/database.ts";
 import type { SeenHandling } from "../../inbox/store.ts";
 import { comparableSince } from "./business-rows.ts";
@@ -6,17 +6,16 @@ import { createFinding, type Finding } from "./finding.ts";
 import type { ReconcileInbox, Settings } from "./options.ts";
 import type { ReconcileStore, Window } from "./store.ts";
 
-/** With more types than this, all of a consumer's are looked at. */
+/** With more, all messages of a consumer are examined. */
 const MOST_TYPES = 1_000;
-/** Effects that are there twice; who has more has to mend the consumer first. */
+/** With more, the consumer has to be fixed first. */
 const MOST_REPEATED = 10_000;
 
-/** What the inbox came to. */
 export interface InboxResult {
   readonly handlings: number;
-  /** Handled messages that are missing, and may have been deleted by retention. */
+  /** Missing messages that retention may have deleted. */
   readonly undecided: number;
-  /** Types that no message of the producer has, and how many rows have them. */
+  /** Types without a message of the producer, with the number of rows. */
   readonly foreign: ReadonlyMap<string, number>;
 }
 
@@ -28,10 +27,7 @@ interface InboxRequest {
   readonly tell: (findings: readonly Finding[], handlings: number) => Promise<void>;
 }
 
-/**
- * Looks up what was handled in the window, a page at a time. The inbox is read first: what it has
- * was committed by the producer before.
- */
+/** A page at a time. Reads the inbox first: the producer committed its messages earlier. */
 export async function compareInbox(store: ReconcileStore, request: InboxRequest): Promise<InboxResult> {
   const { inbox, nowMs, settings, tell, window } = request;
   const { consumer, database = settings.database, schema, table = "message_inbox" } = inbox;
@@ -70,7 +66,7 @@ function unknownToProducer(handling: SeenHandling): Finding {
   });
 }
 
-/** Effects that are there more than once. True: there may be more than were told. */
+/** Returns true when there may be more. */
 export async function compareEffects(
   settings: Settings,
   window: Window,

@@ -1,12 +1,12 @@
-/** What does not add up, in words. */
+/** Mismatches, in words. */
 import type { Identity } from "./store.ts";
 
 /**
- * What is wrong. `no-message`: a business row without its message. `no-business-row`: a message
+ * Kind of mismatch. `no-message`: a business row without its message. `no-business-row`: a message
  * without its business row. `no-receipt`: a message that is `sent` without the broker's receipt.
- * `unconfirmed`: one that no consumer has confirmed in time. `consumed-twice`: a key whose effect
- * is there more than once. `unknown-to-producer`: a consumer has handled a message that is neither
- * in the producer's table nor in its archive.
+ * `unconfirmed`: not confirmed by a consumer in time. `consumed-twice`: a key with more than one
+ * effect. `unknown-to-producer`: a consumer handled a message that is neither in the producer's
+ * table nor in its archive.
  */
 export type FindingKind =
   | "no-message"
@@ -16,7 +16,7 @@ export type FindingKind =
   | "consumed-twice"
   | "unknown-to-producer";
 
-/** All kinds, in the order in which they are looked for. */
+/** All kinds, in the order of the checks. */
 export const FINDING_KINDS: readonly FindingKind[] = [
   "no-message",
   "no-business-row",
@@ -26,32 +26,32 @@ export const FINDING_KINDS: readonly FindingKind[] = [
   "unknown-to-producer",
 ];
 
-/** One thing that does not add up. */
+/** One mismatch. */
 export interface Finding {
-  /** What is wrong. */
+  /** Kind of mismatch. */
   readonly kind: FindingKind;
   /** Message type. */
   readonly type: string;
   /** Message key. */
   readonly key: string;
-  /** Id of the message, where there is one. */
+  /** Id of the message, if any. */
   readonly id: string | undefined;
-  /** When the message was created, or handled: ISO 8601, UTC. Undefined of a row of a query. */
+  /** When the message was created or handled: ISO 8601, UTC. Undefined for a row of a query. */
   readonly at: string | undefined;
-  /** The consumer that is meant. */
+  /** The consumer concerned. */
   readonly consumer: string | undefined;
-  /** What is wrong, in plain words. */
+  /** The problem, in plain words. */
   readonly problem: string;
-  /** What to do about it. */
+  /** Recommended action. */
   readonly advice: string;
 }
 
-/** What differs from one finding of a kind to the next. */
+/** The variable part of a finding. */
 interface Details {
   readonly id?: string;
   readonly atMs?: number;
   readonly consumer?: string;
-  /** In front of the problem. */
+  /** Precedes the problem. */
   readonly about?: string;
 }
 

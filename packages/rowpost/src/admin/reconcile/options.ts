@@ -1,34 +1,34 @@
-/** What reconciling is asked for, and what stands in for what is left out. */
+/** Options of reconciling and their defaults. */
 import type { Database, TableLayout } from "../../databases/database.ts";
 import { checkOptions, databaseWith, LAYOUT, type OptionKinds, refuseUnknown } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { Finding } from "./finding.ts";
 
-/** The consumer's table of what it has handled. */
+/** The consumer's inbox table. */
 export interface ReconcileInbox {
-  /** Where it is. Default: the producer's database. */
+  /** Its database. Default: the producer's. */
   readonly database?: Database | undefined;
   /** Default `message_inbox`. */
   readonly table?: string | undefined;
   /** Database (MySQL), schema (PostgreSQL) or attached database (SQLite) of the table. */
   readonly schema?: string | undefined;
-  /** Only what this consumer has handled. Default: all. */
+  /** Only this consumer. Default: all. */
   readonly consumer?: string | undefined;
 }
 
 /** The consumer's own effects. */
 export interface ReconcileEffects {
-  /** Where they are. Default: that of the inbox, else the producer's. */
+  /** Their database. Default: the inbox's, else the producer's. */
   readonly database?: Database | undefined;
-  /** A SELECT with one row for each effect, written as {@link ReconcileOptions.businessQuery}. */
+  /** A SELECT with one row per effect, like {@link ReconcileOptions.businessQuery}. */
   readonly query: string;
 }
 
-/** How far it is. */
+/** Progress of reconciling. */
 export interface ReconcileProgress {
   /** Rows of the business query. */
   readonly businessRows: number;
-  /** Messages that were looked at. */
+  /** Messages examined. */
   readonly messages: number;
   /** Rows of the inbox. */
   readonly handlings: number;
@@ -36,51 +36,55 @@ export interface ReconcileProgress {
 
 /** Options of {@link reconcile}. */
 export interface ReconcileOptions {
-  /** The producer's: where the business rows and the message table are. */
+  /** The producer's database, with business rows and the message table. */
   readonly database: Database;
-  /** Of the message table. Default: that of a table that `rowpost migrate` makes. */
+  /** Layout of the message table. Default: that of `rowpost migrate`. */
   readonly layout?: TableLayout | undefined;
   /**
-   * Message types that are compared. Needed with `businessQuery`: a message of another type has its
-   * business row elsewhere. Default: all.
+   * Message types to compare. Required with `businessQuery`, since messages of other types have
+   * their business rows elsewhere. Default: all.
    */
   readonly types?: readonly string[] | undefined;
   /**
    * One SELECT that returns `message_key` of each business row that must have a message, and
-   * `message_type` when `types` are several. `:from` and `:to` in it are the window:
-   * `… WHERE paid_at >= :from AND paid_at < :to`. It is run in a transaction that can only read.
-   * Absent: business rows are not compared.
+   * `message_type` with several `types`. `:from` and `:to` in it are the window: `… WHERE paid_at
+   * >= :from AND paid_at < :to`. Runs in a read-only transaction. Default: business rows are not
+   * compared.
    */
   readonly businessQuery?: string | undefined;
-  /** IANA zone, such as `Asia/Shanghai`, of wall-clock columns that `:from` and `:to` are compared
-   * with. Default: the clock of the message table (UTC; of the seeds' layouts the server's own). */
+  /**
+   * IANA zone, such as `Asia/Shanghai`, of wall-clock columns compared with `:from` and `:to`.
+   * Default: the clock of the message table (UTC; the server's own for the `t_local_message`
+   * layouts).
+   */
   readonly timeZone?: string | undefined;
-  /** Beginning of the window. Default: a day before `to`. */
+  /** Start of the window. Default: a day before `to`. */
   readonly from?: Date | undefined;
-  /** Its end, not included. Default: `slackMs` ago, so that nothing in flight is told. */
+  /**
+   * End of the window, exclusive. Default: `slackMs` ago, so that messages in flight are not
+   * reported.
+   */
   readonly to?: Date | undefined;
   /**
-   * How far the time of a business row and that of its message may be apart, and how long ago a
-   * deadline has to be, in milliseconds. Default 10 minutes.
+   * Largest difference between the times of a business row and its message, and the age of a missed
+   * deadline before it is reported, in ms. Default 10 minutes.
    */
   readonly slackMs?: number | undefined;
   /**
-   * How long finished messages are kept, in the table and its archive together, in milliseconds; 0:
-   * they are deleted when they are sent. Business rows before that are not compared. Default: told
-   * by the oldest finished message that is there.
+   * How long finished messages are kept, in table and archive together, in ms; 0: deleted when
+   * sent. Older business rows are not compared. Default: from the oldest finished message.
    */
   readonly keptForMs?: number | undefined;
-  /** Compare what consumers have handled with the producer's messages. Default: not. */
+  /** Compares messages handled by consumers with the producer's. Default: off. */
   readonly inbox?: ReconcileInbox | undefined;
-  /** Look for effects that are there twice. Default: not. */
+  /** Looks for repeated effects. Default: off. */
   readonly effects?: ReconcileEffects | undefined;
-  /** Told of each finding, one after another; what it returns is waited for. */
+  /** Called for each finding in turn; a returned promise is awaited. */
   readonly onFinding: (finding: Finding) => void | Promise<void>;
-  /** Told from time to time. */
+  /** Called from time to time. */
   readonly onProgress?: ((progress: ReconcileProgress) => void) | undefined;
 }
 
-/** With nothing left out. */
 export interface Settings extends Omit<ReconcileOptions, "layout" | "slackMs"> {
   readonly layout: TableLayout;
   readonly slackMs: number;
@@ -103,7 +107,7 @@ const KINDS: OptionKinds<ReconcileOptions> = {
   onProgress: "function",
 };
 
-/** Throws `ConfigurationError` for what cannot be. */
+/** Throws `ConfigurationError` for invalid options. */
 export function settingsOf(options: ReconcileOptions): Settings {
   checkOptions("reconcile", options, KINDS);
   const { businessQuery, effects, from, inbox, keptForMs, layout, onFinding, slackMs = DEFAULT_SLACK_MS, to } = options;

@@ -1,4 +1,3 @@
-/** Business rows, messages, receipts and what consumers have handled: what does not add up. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { comparableSince, compareSlice } from "./business-rows.ts";
 import { compareEffects, compareInbox, type InboxResult } from "./consumers.ts";
@@ -7,42 +6,42 @@ import { type ReconcileOptions, type ReconcileProgress, type Settings, settingsO
 import { inSlices } from "./slices.ts";
 import type { ReconcileStore, UnknownConfirmation, UserQuery, Window } from "./store.ts";
 
-/** What {@link reconcile} came to. */
+/** Result of {@link reconcile}. */
 export interface ReconcileReport {
-  /** Beginning of the window, ISO 8601, UTC. */
+  /** Start of the window, ISO 8601, UTC. */
   readonly from: string;
-  /** Its end, not included. */
+  /** End of the window, exclusive. */
   readonly to: string;
   /** Findings of each kind. */
   readonly counts: Readonly<Record<FindingKind, number>>;
-  /** All findings. */
+  /** Total of findings. */
   readonly findings: number;
-  /** What was looked at. */
+  /** What was examined. */
   readonly looked: ReconcileProgress;
   /**
-   * False: something could not be told, and `notes` say what. True: nothing but the findings is
-   * wrong, as far as it was asked.
+   * False: something could not be decided, as listed in `notes`. True: nothing but the findings is
+   * wrong, within the request.
    */
   readonly complete: boolean;
-  /** What could not be told, and what was passed over, in plain words. */
+  /** What could not be decided or was skipped, in plain words. */
   readonly notes: readonly string[];
 }
 
 const DAY_MS = 86_400_000;
-/** As many as are kept. */
+/** As many as are stored. */
 const MOST_UNKNOWN = 10_000;
 
 /**
- * Compares business rows, messages and what consumers have handled, and tells what does not add up:
- * for cron, and for the day after something went wrong. It locks nothing and writes nothing.
+ * Compares business rows, messages and the work of consumers, and reports mismatches: for cron, and
+ * after an incident. Locks and writes nothing.
  *
- * Business rows and messages are read in one state of the database: a transaction that commits
- * meanwhile is seen with both, or with neither. Messages in the archive count as there. The window
- * is read in parts that fit into memory.
+ * Business rows and messages are read in one snapshot of the database: a transaction that commits
+ * meanwhile is seen with both or neither. Archived messages count. The window is read in parts that
+ * fit into memory.
  *
- * Throws `ConfigurationError` (an option, or a query that cannot be run), `SchemaError` and
- * `PermissionError` (a table), `DatabaseUnavailableError`, and what `onFinding` throws. Findings
- * that were told before stay told.
+ * Throws `ConfigurationError` (an option, or a query that cannot run), `SchemaError` and
+ * `PermissionError` (a table), `DatabaseUnavailableError`, and errors of `onFinding`. Earlier
+ * findings were already reported then.
  */
 export async function reconcile(options: ReconcileOptions): Promise<ReconcileReport> {
   const settings = settingsOf(options);
@@ -56,7 +55,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
     });
     const window = windowOf(settings, nowMs);
     const run = createRun(settings, window, isWindowed);
-    // Cut where it is known what was kept, so that a part of the window is on one side of it.
+    // At the limit of retention.
     const cutMs = isWindowed ? Math.min(Math.max(sinceMs, window.fromMs), window.toMs) : window.fromMs;
     for (const part of [
       { ...window, toMs: cutMs },
@@ -98,7 +97,6 @@ function windowOf({ from, slackMs, to }: Settings, nowMs: number): Window {
 
 type Run = ReturnType<typeof createRun>;
 
-/** What has come together so far. */
 function createRun(settings: Settings, window: Window, isWindowed: boolean) {
   const counts = Object.fromEntries(FINDING_KINDS.map((kind) => [kind, 0])) as Record<FindingKind, number>;
   const looked = { businessRows: 0, messages: 0, handlings: 0 };
@@ -112,7 +110,7 @@ function createRun(settings: Settings, window: Window, isWindowed: boolean) {
     looked,
     passed,
 
-    /** Behind the transaction: who is told may take his time, and use the same database. */
+    /** After the transaction: the listener may use the same database. */
     async tell(findings: readonly Finding[]): Promise<void> {
       for (const finding of findings) {
         counts[finding.kind] += 1;
@@ -172,7 +170,7 @@ async function compareConsumers(store: ReconcileStore, run: Run, nowMs: number):
   run.ofConsumers(result, await compareEffects(settings, window, tell));
 }
 
-/** No finding: a message that retention has deleted, and another producer's, is confirmed too. */
+/** No finding: deleted messages and another producer's get confirmed too. */
 async function unknownConfirmations(
   store: ReconcileStore,
   { types }: Settings,
@@ -203,7 +201,7 @@ interface Gaps {
   readonly looked: ReconcileProgress;
 }
 
-/** What could not be told. */
+/** What could not be decided. */
 function gapsOf(
   { keptForMs, slackMs }: Settings,
   { handlings, isWindowed, looked, moreEffects, rows, sinceMs }: Gaps,

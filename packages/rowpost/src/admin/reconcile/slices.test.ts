@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { inSlices, TooMuchError } from "./slices.ts";
 import type { Window } from "./store.ts";
 
-/** Slices that went through, where no more than `fits` milliseconds fit. */
+/** Successful slices when at most `fits` milliseconds fit. */
 async function slices(window: Window, fits: number): Promise<Window[]> {
   const done: Window[] = [];
   await inSlices(window, (slice, mayFail) => {

@@ -1,18 +1,18 @@
 /**
- * The window in slices that fit into memory: what a query or the table has of one is read whole,
- * within one state of the database, and long windows are many short transactions.
+ * Cuts the window into slices that fit into memory, each read in one snapshot, so that transactions
+ * stay short.
  */
 import type { Window } from "./store.ts";
 
-/** A slice has more than fits; nothing of it was told. */
+/** Nothing of the slice was reported. */
 export class TooMuchError extends Error {}
 
-/** Two slices of a second cannot be told apart in a column of whole seconds. */
+/** A column of whole seconds cannot separate shorter ones. */
 const SHORTEST_MS = 2_000;
 
 /**
- * Calls `work` for each slice, in the order of time. The first is the whole window; after a
- * {@link TooMuchError} it is halved. `mayFail`: false where it cannot be halved again.
+ * Calls `work` for each slice in order of time. Begins with the whole window and halves it after a
+ * {@link TooMuchError}. `mayFail` is false when it cannot be halved again.
  */
 export async function inSlices(
   { fromMs, toMs }: Window,
@@ -26,7 +26,7 @@ export async function inSlices(
       await work(slice, mayFail);
     } catch (error) {
       if (!(error instanceof TooMuchError) || !mayFail) throw error;
-      // Whole seconds, so that columns of whole seconds are cut where the window is.
+      // Whole seconds, for columns of whole seconds.
       lengthMs = Math.max(SHORTEST_MS, Math.ceil(lengthMs / 2_000) * 1_000);
       continue;
     }

@@ -1,14 +1,14 @@
-/** The identity in the headers of a message, however they have come. */
+/** Reads the identity from a message's headers in any form. */
 import { HEADER_ATTEMPT, HEADER_KEY, HEADER_TYPE } from "../../message/message.ts";
 import { RowpostError } from "../../runtime/errors.ts";
 import type { ReceivedMessage } from "../identity.ts";
 
 /**
- * A message carries no identity: rowpost has not published it, or something on its way has taken
- * its headers off. Nothing was read or written.
+ * A message carries no identity: rowpost did not publish it, or its headers were lost on the way.
+ * Nothing was read or written.
  */
 export class MissingIdentityError extends RowpostError {
-  /** The headers that are not there. */
+  /** The missing headers. */
   readonly missing: readonly string[];
 
   constructor(from: string, missing: readonly string[]) {
@@ -21,7 +21,7 @@ export class MissingIdentityError extends RowpostError {
   }
 }
 
-/** Values as clients hand them over: text, bytes, several of a name, or nothing. */
+/** Header values of clients: text, bytes, several per name, or nothing. */
 export type HeaderValue = string | Uint8Array | readonly (string | Uint8Array)[] | null | undefined;
 
 /** The value as text; of several the last one. */
@@ -31,10 +31,10 @@ export function textOf(value: unknown): string | undefined {
   return Array.isArray(value) ? textOf(value.at(-1)) : undefined;
 }
 
-/** What is known of a copy beside its headers. */
+/** Properties of a copy outside its headers. */
 type Notes = Pick<ReceivedMessage, "id" | "topic">;
 
-/** Throws {@link MissingIdentityError}. `from` is what to call the message. */
+/** Throws {@link MissingIdentityError}. `from` names the message. */
 export function identityIn(
   from: string,
   headers: Readonly<Record<string, unknown>>,
@@ -55,8 +55,8 @@ export function identityIn(
 }
 
 /**
- * The identity in plain headers, names in lower case: for a broker of your own. Throws
- * {@link MissingIdentityError}.
+ * The identity in plain headers with lower-case names, for a broker of your own. Throws {@link
+ * MissingIdentityError}.
  */
 export function fromHeaders(headers: Readonly<Record<string, HeaderValue>>): ReceivedMessage {
   return identityIn("these headers", headers);

@@ -1,4 +1,4 @@
-/** The identity of a message, out of what each broker's client gives. */
+/** Reads the identity of a message from each broker's client. */
 export { fromHeaders, type HeaderValue, MissingIdentityError } from "./headers.ts";
 export { fromKafka, type KafkaHeaders, type KafkaPayload, type KafkaRecord } from "./kafka.ts";
 export { fromMqtt, type MqttPacket } from "./mqtt.ts";

@@ -1,4 +1,4 @@
-/** Kafka: records as kafkajs and @platformatic/kafka give them. */
+/** Kafka: records of kafkajs and @platformatic/kafka. */
 import type { ReceivedMessage } from "../identity.ts";
 import { type HeaderValue, identityIn, textOf } from "./headers.ts";
 
@@ -19,7 +19,7 @@ export interface KafkaRecord {
   readonly partition?: number | undefined;
 }
 
-/** What `eachMessage` of kafkajs gets. */
+/** The argument of kafkajs' `eachMessage`. */
 export interface KafkaPayload {
   /** Topic of the record. */
   readonly topic: string;
@@ -47,7 +47,7 @@ function placeOf({ partition, topic }: KafkaPayload): Pick<KafkaRecord, "partiti
   return { partition, topic };
 }
 
-/** By name; the values as the client gives them. */
+/** By name, with the client's values. */
 export function kafkaHeaders(headers: KafkaRecord["headers"]): Record<string, unknown> {
   if (headers === null || headers === undefined) return {};
   if (!(Symbol.iterator in headers)) return headers;

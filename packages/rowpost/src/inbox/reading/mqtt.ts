@@ -1,15 +1,15 @@
-/** MQTT: messages as MQTT.js gives them. */
+/** MQTT: messages of MQTT.js. */
 import { decodeMqttHeaders } from "../../brokers/mqtt/carry.ts";
 import type { ReceivedMessage } from "../identity.ts";
 import { identityIn } from "./headers.ts";
 
 /** A PUBLISH packet of MQTT 5: the third argument of MQTT.js' `message` event. */
 export interface MqttPacket {
-  /** Of the packet; the identity is in its user properties. */
+  /** Its user properties hold the identity. */
   readonly properties?:
     | { readonly userProperties?: Readonly<Record<string, string | readonly string[]>> | undefined }
     | undefined;
-  /** Topic that it came on. */
+  /** Topic of the packet. */
   readonly topic?: string | undefined;
 }
 

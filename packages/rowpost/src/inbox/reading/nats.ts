@@ -1,4 +1,4 @@
-/** NATS: messages as the clients give them. */
+/** NATS: messages of its clients. */
 import { decodeNatsHeaders } from "../../brokers/nats/carry.ts";
 import type { ReceivedMessage } from "../identity.ts";
 import { identityIn } from "./headers.ts";
@@ -7,9 +7,9 @@ import { identityIn } from "./headers.ts";
 export interface NatsMessage {
   /** As the client gives them. */
   readonly headers?: Parameters<typeof decodeNatsHeaders>[0];
-  /** Subject that it came on. */
+  /** Subject of the message. */
   readonly subject?: string | undefined;
-  /** Where JetStream has it. */
+  /** Set for a message of JetStream. */
   readonly info?: { readonly stream: string; readonly streamSequence: number } | undefined;
 }
 

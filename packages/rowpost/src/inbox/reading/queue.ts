@@ -1,25 +1,24 @@
-/** The message queue stored in SQL. */
+/** Messages of rowpost's queue. */
 import type { ReceivedMessage } from "../identity.ts";
 import { identityIn, MissingIdentityError } from "./headers.ts";
 
 /** A message as a handler of `queue.consume` gets it. */
 export interface QueuedIdentity {
-  /** Message type, where it has one. */
+  /** Message type, if any. */
   readonly type: string | undefined;
-  /** Business key, where it has one. */
+  /** Business key, if any. */
   readonly key: string | undefined;
   /** Id in the queue. */
   readonly id: string;
-  /** Topic that it was appended to. */
+  /** Topic of the message. */
   readonly topic: string;
-  /** Of the producer. */
+  /** Headers of the producer. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * Identity of a message of the queue: its type and key, whether a relay or `queue.append` has put
- * it there. `attempt` is that of the relay, not that of the consumer. Throws `MissingIdentityError`
- * for one without type or key.
+ * Identity of a message of the queue: its type and key, whether from a relay or `queue.append`.
+ * `attempt` is the relay's, not the consumer's. Throws `MissingIdentityError` without type or key.
  */
 export function fromQueue({ headers, id, key, topic, type }: QueuedIdentity): ReceivedMessage {
   const missing = Object.entries({ type, key }).filter(([, value]) => value === undefined || value === "");

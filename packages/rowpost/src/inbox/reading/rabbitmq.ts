@@ -1,10 +1,10 @@
-/** RabbitMQ: messages as amqplib gives them. */
+/** RabbitMQ: messages of amqplib. */
 import type { ReceivedMessage } from "../identity.ts";
 import { identityIn } from "./headers.ts";
 
 /** A message of AMQP 0-9-1. */
 export interface RabbitmqMessage {
-  /** Of the message; the identity is in its headers. */
+  /** Its headers hold the identity. */
   readonly properties: {
     readonly headers?: Readonly<Record<string, unknown>> | null | undefined;
     readonly messageId?: unknown;

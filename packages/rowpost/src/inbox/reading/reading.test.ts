@@ -1,4 +1,4 @@
-/** What clients give that a real broker is not needed for: bytes, maps, and what is missing. */
+/** Client values that need no real broker: bytes, maps, and missing ones. */
 import { describe, expect, it } from "vitest";
 import {
   fromHeaders,

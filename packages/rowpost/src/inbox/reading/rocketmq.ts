@@ -1,4 +1,4 @@
-/** RocketMQ: messages as its clients give them. */
+/** RocketMQ: messages of its clients. */
 import { headersOf } from "../../brokers/rocketmq/carry.ts";
 import type { ReceivedMessage } from "../identity.ts";
 import { identityIn } from "./headers.ts";
@@ -7,9 +7,9 @@ import { identityIn } from "./headers.ts";
 export interface RocketmqMessage {
   /** User properties: a map, or an object. */
   readonly properties: Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
-  /** As the client calls it. */
+  /** Message id of the client. */
   readonly messageId?: string | undefined;
-  /** Topic that it came from. */
+  /** Topic of the message. */
   readonly topic?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** HTTP: requests that the adapter of rowpost/http has sent. */
+/** HTTP: requests of the rowpost/http adapter. */
 import { decodeWebhookHeaders } from "../../brokers/http/headers.ts";
 import type { ReceivedMessage } from "../identity.ts";
 import { identityIn, textOf } from "./headers.ts";
@@ -9,8 +9,8 @@ export type WebhookHeaders =
   | Iterable<readonly [string, string]>;
 
 /**
- * Identity of a request. `id` is its webhook-id. Check the signature first: whoever can reach the
- * endpoint can write these headers. Throws `MissingIdentityError`.
+ * Identity of a request. `id` is its webhook-id. Check the signature first: anyone who can reach
+ * the endpoint can write these headers. Throws `MissingIdentityError`.
  */
 export function fromWebhook(headers: WebhookHeaders): ReceivedMessage {
   const plain = Symbol.iterator in headers ? Object.fromEntries(headers) : headers;

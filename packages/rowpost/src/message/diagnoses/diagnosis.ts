@@ -1,36 +1,36 @@
-/** What the doctor finds: of each finding one entry has the words, in English and Chinese. */
+/** Findings of the doctor: one entry each, in English and Chinese. */
 import { SETTING_DIAGNOSES } from "./settings.ts";
 import { TABLE_DIAGNOSES } from "./tables.ts";
 import { WORK_DIAGNOSES } from "./work.ts";
 
 /**
- * `error`: messages are not sent, or may be lost. `warning`: they may be late, or it will be an
- * error one day. `note`: good to know; nothing has to be done.
+ * `error`: messages are not sent, or may be lost. `warning`: they may be late, or it may become an
+ * error. `note`: nothing has to be done.
  */
 export type Severity = "error" | "warning" | "note";
 
-/** One thing that was found. */
+/** A finding. */
 export interface Diagnosis {
   /**
-   * Stable: D1.. is about reaching the tables, D2.. about settings, D3.. about what else goes on in
-   * the database, D4.. about messages and relays, D5.. about the broker and this process.
+   * Stable id: D1.. reaching the tables, D2.. settings, D3.. other activity in the database, D4..
+   * messages and relays, D5.. the broker and this process.
    */
   readonly id: string;
   /** How urgent it is. */
   readonly severity: Severity;
-  /** What was seen, with its figures. */
+  /** What was seen, with figures. */
   readonly what: string;
-  /** What comes of it. */
+  /** The consequences. */
   readonly why: string;
-  /** A statement, a command, or a sentence that says what to do. */
+  /** The remedy: a statement, a command, or a sentence. */
   readonly mend: string;
   /** The part of `mend` that can be run as it is. */
   readonly command?: string | undefined;
-  /** The same words in Chinese. */
+  /** The same texts in Chinese. */
   readonly zh: Pick<Diagnosis, "what" | "why" | "mend">;
 }
 
-/** English and Chinese; `{name}` is a fact. */
+/** English and Chinese; `{name}` stands for a fact. */
 type Entry = {
   readonly id: string;
   readonly severity: Severity;
@@ -42,12 +42,11 @@ type Entry = {
   // The name of a setting, and its value.
   | { readonly what?: never; readonly whatZh?: never }
 ) &
-  // Left out where it is the command alone.
+  // Omitted when it is the command alone.
   ({ readonly mend: string; readonly mendZh: string } | { readonly mend?: never; readonly mendZh?: never });
 
 type Table = typeof SETTING_DIAGNOSES & typeof TABLE_DIAGNOSES & typeof WORK_DIAGNOSES;
 
-/** Each finding that there is. */
 export type DiagnosisKind = keyof Table;
 
 type NamesIn<Text> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
@@ -55,7 +54,7 @@ type SettingNames<Kind extends DiagnosisKind> = Table[Kind] extends { readonly w
   ? never
   : "name" | "value";
 
-/** What the texts of a finding name; the compiler asks for each. */
+/** Facts named in a finding's texts; the compiler requires each. */
 export type DiagnosisFacts<Kind extends DiagnosisKind> = {
   readonly [Name in Exclude<NamesIn<Table[Kind][keyof Table[Kind]]> | SettingNames<Kind>, "command">]:
     | string
@@ -63,7 +62,7 @@ export type DiagnosisFacts<Kind extends DiagnosisKind> = {
     | bigint;
 };
 
-/** Those of a setting whose value is told. */
+/** Findings about a setting that show its value. */
 export type SettingDiagnosis = {
   [Kind in DiagnosisKind]: Table[Kind] extends { readonly what: string } ? never : Kind;
 }[DiagnosisKind];
@@ -74,7 +73,7 @@ const DIAGNOSES: Readonly<Record<DiagnosisKind, Entry>> = {
   ...WORK_DIAGNOSES,
 };
 
-/** The finding with its facts; `severity` only where it depends on them. */
+/** Builds the finding; `severity` only where it depends on the facts. */
 export function diagnose<Kind extends DiagnosisKind>(
   kind: Kind,
   facts: DiagnosisFacts<Kind>,

@@ -1,4 +1,4 @@
-/** What the doctor says of settings, and of the table as the server keeps it (D2..). */
+/** The doctor's texts about settings, and about the table on the server (D2..). */
 
 export const SETTING_DIAGNOSES = {
   "read-only": {

@@ -1,4 +1,4 @@
-/** What the doctor says of reaching the tables (D1..), in English and Chinese. */
+/** The doctor's texts about reaching the tables (D1..), in English and Chinese. */
 
 export const TABLE_DIAGNOSES = {
   "not-looked-at": {

@@ -1,5 +1,5 @@
 /**
- * What the doctor says of what else goes on in the database (D3..), and of relays and messages
+ * The doctor's texts about other activity in the database (D3..), and about relays and messages
  * (D4..).
  */
 

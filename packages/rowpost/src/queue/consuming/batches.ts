@@ -1,6 +1,6 @@
 /**
- * Handlers that take many messages at once. Each message of a batch is a handler that waits for the
- * batch's answer, so order, attempts, records, rests and metrics are those of a single handler.
+ * Handlers of many messages. Each message of a batch runs as a handler that waits for the batch's
+ * answer, so order, attempts, records, rests and metrics work as usual.
  */
 import { refuseUnknown } from "../../runtime/check-options.ts";
 import type { Timer } from "../../runtime/clock.ts";
@@ -22,27 +22,26 @@ import {
   type Together,
 } from "./options.ts";
 
-/** What came of a batch, where not all of it went well. */
+/** Answer of a batch that failed in part. */
 export interface BatchOutcome {
-  /** A failed attempt of each of these; the others are consumed. */
+  /** These count as a failed attempt; the others are consumed. */
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
 }
 
-/** What {@link ConsumeBatchesOptions.handler} is. */
+/** Type of {@link ConsumeBatchesOptions.handler}. */
 export type BatchHandler = (messages: readonly ConsumedMessage[], context: QueueHandlerContext) => unknown;
 
-/** Options of `queue.consumeBatches`: those of `queue.consume`, and two more. */
+/** Options of `queue.consumeBatches`: those of `queue.consume` and two more. */
 export interface ConsumeBatchesOptions extends Omit<QueueConsumeOptions, "handler"> {
   /**
-   * Called with messages of one partition, in the order of their ids; without `transactional` at
-   * most one of each ordering key. When it returns nothing, or a promise of nothing, all are
-   * consumed; a {@link BatchOutcome} names those that are not. A throw is a failed attempt of each,
-   * and so is any other answer.
+   * Called with messages of one partition in id order; without `transactional` at most one of each
+   * ordering key. If it returns nothing, or a promise of nothing, all are consumed; a {@link
+   * BatchOutcome} names the failed ones. A throw, or any other answer, is a failed attempt of each.
    */
   readonly handler: BatchHandler;
-  /** Messages of a batch, at most, 1 to 10,000. Default 100. */
+  /** Most messages in a batch, 1 to 10,000. Default 100. */
   readonly size?: number | undefined;
-  /** How long a batch waits, from its first message on, until it is full. Default 0. */
+  /** How long a batch waits to fill up, from its first message on, in ms. Default 0. */
   readonly waitMs?: number | undefined;
 }
 
@@ -50,7 +49,6 @@ interface Batches extends Together, Lanes {
   readonly handle: ConsumerSettings["handler"];
 }
 
-/** Messages of a partition that may be handled now, until they are a batch. */
 interface Gathering {
   readonly ready: (() => Promise<unknown>)[];
   isDue: boolean;
@@ -66,7 +64,7 @@ interface Call {
 
 const LONGEST_WAIT_MS = 60_000;
 
-/** Throws what is wrong with the options, before any SQL. */
+/** Checks the options before any SQL. */
 export async function startBatches(
   join: (settings: ConsumerSettings, lanes: Lanes) => Promise<Consumer>,
   options: ConsumeBatchesOptions,
@@ -81,7 +79,7 @@ export async function startBatches(
   const settings = consumerSettings({ ...rest, handler: () => undefined });
   const batches = createBatches(settings, { handler, size, waitMs });
   const batchSize = Math.max(settings.batchSize, size);
-  // The time is that of a batch, not that of each message.
+  // The limit applies to a batch, not to each message.
   const own = { handler: batches.handle, handlerTimeoutMs: undefined, batches, batchSize };
   return await join({ ...settings, ...own }, batches);
 }
@@ -91,13 +89,12 @@ function createBatches(
   { handler, size, waitMs }: Required<Pick<ConsumeBatchesOptions, "handler">> & { size: number; waitMs: number },
 ): Batches {
   const { clock, concurrency, handlerTimeoutMs } = settings;
-  // Keeps the order of keys. How much runs at once is counted in batches, here.
+  // Only keeps the order of keys; concurrency counts batches.
   const lanes = createLanes(Number.POSITIVE_INFINITY);
-  /** By partition; whose turn it is next comes first. */
+  /** By partition, in order of turns. */
   const gathering = new Map<number, Gathering>();
   let running = 0;
   let isClosed = false;
-  /** Calls of the batch that is being put together. */
   let open: Call[] | undefined;
 
   function gather(partition: number, isAlone: boolean, begin: Gathering["ready"][number]): void {
@@ -123,7 +120,7 @@ function createBatches(
       if (running >= concurrency) return;
       if (!own.isDue && own.ready.length < size) continue;
       const batch = own.ready.splice(0, size);
-      // What is left has its turn behind the other partitions.
+      // The remainder waits behind the other partitions.
       gathering.delete(partition);
       if (own.ready.length > 0) gathering.set(partition, own);
       else own.timer.cancel();
@@ -148,7 +145,7 @@ function createBatches(
   }
 
   async function answer(unordered: readonly Call[]): Promise<void> {
-    // A key's next message, and a redelivery, come to the batch when they may.
+    // A key's later messages and redeliveries join out of id order.
     const calls = unordered.toSorted((left, right) => compareIds(left.message.id, right.message.id));
     try {
       const failed = await failuresOf(calls);
@@ -194,7 +191,7 @@ function createBatches(
   };
 }
 
-/** An answer that nobody understands must not pass for success: what failed would be lost. */
+/** An unknown answer must not pass for success. */
 function checked(messages: readonly ConsumedMessage[], answer: unknown): ReadonlyMap<string, unknown> {
   if (answer === undefined) return new Map();
   const { failed } = (answer ?? {}) as Partial<BatchOutcome>;

@@ -1,7 +1,7 @@
 /**
- * What a member does after another one fell silent: it died, or its event loop stood still, and a
- * message may be the cause. Which partitions that concerns, the mark of each begin, and leases that
- * outlive a handler which only blocks.
+ * Caution after another member fell silent: it died or its event loop blocked, perhaps because of a
+ * message. Messages are marked as they begin, and leases grow to outlive a handler that only
+ * blocks.
  */
 import type { LeaseKeeperOptions } from "../../relay/leases/lease-keeper.ts";
 import type { ConsumerPlace, ConsumptionStore } from "../store.ts";
@@ -12,17 +12,15 @@ import type { Partition } from "./partition.ts";
 const LONGEST_LEASE_MS = 600_000;
 
 export interface Carefulness {
-  /** How long leases are now. */
   readonly leaseMs: number;
-  /** These partitions were left by members that fell silent. */
+  /** Partitions taken from members that fell silent. */
   acquired(silent: readonly number[]): void;
-  /** True once: its last owner fell silent. */
+  /** Returns true once if the last owner fell silent. */
   isSilent(partition: number): boolean;
-  /** It is held no more, before all of what may be the cause had its turn. */
+  /** Dropped before every suspect message had its turn. */
   dropped(partition: Partition): void;
-  /** Before each heartbeat. */
   beats(held: Iterable<Partition>): void;
-  /** Writes that it begins; false: the partition is not ours any more. */
+  /** Returns false when this member no longer holds the partition. */
   mark(partition: Partition, delivery: Delivery): Promise<boolean>;
 }
 
@@ -34,7 +32,6 @@ export interface CarefulnessOptions {
   readonly onFencedOut: (partition: Partition) => void;
 }
 
-/** For the keeper of the leases: they may get longer. */
 export function leaseSettings(
   { label, heartbeatMs, clock }: ConsumerSettings,
   leaseMs: () => number,
@@ -73,7 +70,7 @@ export function createCarefulness(options: CarefulnessOptions): Carefulness {
       if (![...held].some(({ careful }) => careful.again + careful.fresh > 0)) ({ leaseMs } = settings);
     },
     async mark(partition, delivery) {
-      // Twice as long with each attempt over which a member fell silent.
+      // Doubles with each attempt that silenced a member.
       const longerMs = Math.min(LONGEST_LEASE_MS, settings.leaseMs * 2 ** delivery.countedAttempt);
       if (longerMs > leaseMs) {
         leaseMs = longerMs;

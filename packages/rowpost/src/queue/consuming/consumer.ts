@@ -19,18 +19,18 @@ import { createTransactionalWork } from "./transactional-work.ts";
 import type { Watch } from "./watch.ts";
 import type { Work } from "./work.ts";
 
-/** What `queue.consume` gives back. */
+/** A running member of a group, as returned by `queue.consume`. */
 export interface Consumer {
   /**
-   * Reads nothing more, waits for the handlers that run, writes what they have finished, and gives
-   * its partitions to the other members. `drained`: nothing was left.
+   * Stops reading, waits for running handlers, writes their results, and releases the partitions to
+   * the other members. `drained` is true when nothing was left.
    */
   stop(): Promise<{ readonly drained: boolean }>;
-  /** Partitions that this member holds now. */
+  /** Partitions that this member holds. */
   readonly partitions: readonly number[];
   /**
-   * Id of this member: the owner in message_consumption, the instance in the records. Host, process
-   * id, its label where it has one, and a random end.
+   * Id of this member: the owner in message_consumption, the instance in records. Consists of host,
+   * process id, the label if set, and a random suffix.
    */
   readonly owner: string;
 }
@@ -41,25 +41,24 @@ export interface ConsumerOptions {
   readonly reports: HandlingReports;
   readonly topics: Pick<TopicStore, "months">;
   readonly place: Omit<ConsumerPlace, "instance">;
-  /** Of all consumers of the queue. */
+  /** Shared by all consumers of the queue. */
   readonly watch: Watch;
   readonly transaction: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>;
   readonly lanes?: Lanes | undefined;
 }
 
 const STOP_STEP_MS = 50;
-/** How long a member rests without news: with messages under way, which may take long. */
+/** Longest rest while messages are under way. */
 const BUSY_MS = 100;
-/** And without; all members of a process end it at the same instants. */
+/** Longest idle rest. All members of a process end it together. */
 const IDLE_MS = 5_000;
-/** What a stop takes at most beside its time for handlers: a server may answer nothing any more. */
+/** Most time of a stop beyond its time for handlers: the server may not answer. */
 const SIGN_OFF_MS = 2_000;
-/** A stop that waits for handlers so long says so. */
 const LONG_STOP_MS = 5_000;
 
 /**
- * Joins the group and runs. Rejects when the database is away, with nothing left running and, where
- * the database still answers that, no partition kept.
+ * Rejects when the database is unavailable; nothing is left running then, and partitions are
+ * released if the database still answers.
  */
 export async function startConsumer(options: ConsumerOptions): Promise<Consumer> {
   const { settings, store } = options;
@@ -106,7 +105,7 @@ function createMember(options: ConsumerOptions): Member {
     onTick: (lateMs) => tellUnderWay(reports, settings, held, lateMs),
   });
   let lastHeartbeatMs = Number.NEGATIVE_INFINITY;
-  /** Partitions of the topic when the group's rows were last made; it may get more. */
+  /** Partitions of the topic when the group's rows were last created. */
   let joined = 0;
   let stopped: Promise<{ readonly drained: boolean }> | undefined;
 
@@ -144,7 +143,7 @@ function createMember(options: ConsumerOptions): Member {
     transaction: options.transaction,
     lanes: options.lanes,
     onFencedOut: (partition: Partition) => {
-      // It was dropped before, and another one may stand for it by now.
+      // A newer object may stand for it by now.
       if (partition.abort.signal.aborted) return;
       drop(partition.partition);
       heartbeatDue.ring();
@@ -166,7 +165,7 @@ function createMember(options: ConsumerOptions): Member {
     const months = (): Promise<readonly number[]> => options.topics.months(topic);
     const isSilent = careful.isSilent(progress.partition);
     held.set(progress.partition, createPartition({ progress, store, months, settings, isSilent }));
-    // Its last owner may have recorded whatever was appended before it was taken.
+    // Its last owner may have recorded anything appended until now.
     seat.forget();
   }
 
@@ -176,7 +175,7 @@ function createMember(options: ConsumerOptions): Member {
     gone.abort.abort();
     held.delete(partition);
     careful.dropped(gone);
-    // A settle that is under way may take effect yet.
+    // A settle under way may still take effect.
     void Promise.resolve(gone.settling).finally(() => {
       for (const delivery of [...gone.window, ...gone.again.values()]) delivery.over?.(false);
     });
@@ -203,7 +202,7 @@ function createMember(options: ConsumerOptions): Member {
     try {
       await keeper.heartbeat();
       if (held.size === 0 && !stopping.signal.aborted) await joinAgain();
-      // A partition whose progress could not be read when it was taken, or that was fenced out.
+      // Their progress was unreadable, or they were fenced out.
       const missing = keeper.usable(0).filter((partition) => !held.has(partition));
       for (const progress of missing.length === 0 ? [] : await store.progress(missing)) {
         if (progress.epoch === keeper.epochOf(progress.partition)) hold(progress);
@@ -215,7 +214,7 @@ function createMember(options: ConsumerOptions): Member {
     }
   }
 
-  /** Without partitions nobody reads the counters, which would tell of new ones. */
+  /** Without partitions a member reads no counters, which would show new ones. */
   async function joinAgain(): Promise<void> {
     const { lastIds } = await store.counters();
     const rows = await store.progress([...lastIds.keys()]);
@@ -228,8 +227,7 @@ function createMember(options: ConsumerOptions): Member {
       try {
         await step();
         failures = 0;
-        // SQLite answers within the call: steps that follow each other as microtasks would let no
-        // timer run, the heartbeat's included.
+        // SQLite answers within the call: a chain of microtasks would block all timers.
         await setImmediate();
       } catch (error) {
         failures += 1;
@@ -242,7 +240,7 @@ function createMember(options: ConsumerOptions): Member {
   async function heartbeatStep(): Promise<void> {
     const rung = heartbeatDue.count;
     const nowMs = clock.monotonicMs();
-    // At the same instants in all members of a process, so that they go together.
+    // Members of a process heartbeat together.
     const dueMs = (Math.floor(lastHeartbeatMs / settings.heartbeatMs) + 1) * settings.heartbeatMs - nowMs;
     if (dueMs > 0 && keeper.hasSession && !(await keeper.look())) {
       const ms = keeper.hasOthers ? Math.min(dueMs, LOOK_MS - (nowMs % LOOK_MS)) : dueMs;
@@ -258,7 +256,7 @@ function createMember(options: ConsumerOptions): Member {
     const usable = keeper.usable(1).flatMap((partition) => held.get(partition) ?? []);
     const found = usable.length > 0 && (await fillAll(usable));
     if (found) return seat.found();
-    // Who has no room waits for what is under way, and needs no news.
+    // Without room it waits for messages under way, not for news.
     const wantsNews = usable.length === 0 || usable.some((partition) => filling.hasRoom(partition));
     if (wantsNews && seat.wantsNewer()) return;
     seat.rest(wantsNews);
@@ -266,10 +264,10 @@ function createMember(options: ConsumerOptions): Member {
     seat.rest(false);
   }
 
-  /** Until time alone makes something to do. */
+  /** Time until something falls due without news. */
   function restMs(partitions: readonly Partition[]): number {
     const dueMs = Math.min(...partitions.map(({ dueAtMs }) => dueAtMs)) - clock.monotonicMs();
-    // What is due and was not taken in waits for what is under way.
+    // Due redeliveries not taken in wait for messages under way.
     const idleMs = IDLE_MS - (clock.monotonicMs() % IDLE_MS);
     return Math.min(isIdle(partitions) ? idleMs : BUSY_MS, dueMs > 0 ? dueMs : BUSY_MS);
   }
@@ -302,7 +300,7 @@ function createMember(options: ConsumerOptions): Member {
     const never = new AbortController().signal;
     for (;;) {
       const left = freed.count;
-      // What rests can be cut as soon as what has ended behind it is recorded.
+      // Resting messages are cut once the finished ones behind them are recorded.
       for (const partition of held.values()) cutBack(partition);
       if (lastHeartbeatMs + settings.heartbeatMs < clock.monotonicMs()) await heartbeat().catch(() => undefined);
       const empty = await keeper.releaseSettled().catch(() => false);
@@ -338,7 +336,7 @@ function createMember(options: ConsumerOptions): Member {
     await store.close();
   }
 
-  /** Statements without an answer have a time of their own, and end what is left behind here. */
+  /** Unanswered statements have their own timeout. */
   function inTime(ending: Promise<{ readonly drained: boolean }>): Promise<{ readonly drained: boolean }> {
     return new Promise((resolve, reject) => {
       const timer = clock.setTimer(() => {

@@ -18,7 +18,6 @@ const MESSAGE = {
   dueInMs: 0,
 };
 
-/** What comes of a message whose handler returns or throws this. */
 function outcomeOf(handler: () => unknown) {
   const settings = {
     topic: "orders",

@@ -1,4 +1,3 @@
-/** One call of the handler, and what came of it. */
 import { describeError } from "../../runtime/errors.ts";
 import { HandlerTimeoutError, withHandlerTimeout } from "../../runtime/handler-timeout.ts";
 import { isThenable } from "../../runtime/thenable.ts";
@@ -8,15 +7,15 @@ import type { Delivery, Outcome } from "./delivery.ts";
 import { consumedMessage } from "./message.ts";
 import type { ConsumerSettings } from "./options.ts";
 
-/** A message with this header is for one group: an edited copy of its dead letter. */
+/** Marks an edited copy of a dead letter, for this group only. */
 export const ONLY_GROUP_HEADER = "rowpost-only-group";
 
-/** Longest error in a record, in characters. */
+/** In characters. */
 const ERROR_LENGTH = 1_000;
 
 /**
- * Never throws or rejects: what the handler throws is a failed attempt. A handler that returns no
- * promise has ended, and no turn of the event loop is spent on it.
+ * Never throws: an error of the handler is a failed attempt. A synchronous handler costs no turn of
+ * the event loop.
  */
 export function deliver(
   settings: ConsumerSettings,
@@ -45,7 +44,7 @@ export function deliver(
     return failed(error, { attempt: countedAttempt, maxAttempts, durationMs });
   };
   try {
-    // Without `transactional` a handler that reads `tx` gets undefined, and its types say so not.
+    // Undefined without `transactional`, although the types do not say so.
     const call = (signal: AbortSignal): unknown =>
       handler(consumed, { tx: context.tx as Transaction, signal }, delivery);
     if (handlerTimeoutMs !== undefined)
@@ -57,7 +56,7 @@ export function deliver(
   }
 }
 
-/** What a handler does after its time is logged when it ends, and ignored. */
+/** A late end of the handler is logged and ignored. */
 export function inTime(
   { clock, logger, topic, group }: ConsumerSettings,
   { id, key }: { readonly id: string; readonly key: string | null | undefined },
@@ -72,7 +71,6 @@ export function inTime(
   return withHandlerTimeout({ clock, ms, what: id, signal, ended }, call);
 }
 
-/** A failed attempt, the last one or not. */
 export function failed(
   error: unknown,
   { attempt, maxAttempts, durationMs }: { attempt: number; maxAttempts: number; durationMs: number },

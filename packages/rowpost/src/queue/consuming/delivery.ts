@@ -1,58 +1,51 @@
-/** A message under way, and what came of it. */
 import type { Resting } from "../../runtime/rests.ts";
 import type { DueRedelivery, StoredQueueMessage } from "../store.ts";
 import type { HandedOut } from "./message.ts";
 
-/** What came of a delivery. */
 export type Outcome =
   | { readonly kind: "consumed"; readonly durationMs: number }
   | {
       readonly kind: "failed";
       readonly durationMs: number;
       readonly error: string;
-      /** What the handler threw. */
       readonly thrown?: unknown;
       readonly final: boolean;
       /** Its handler still runs. */
       readonly isLate?: boolean;
     }
-  /** What the handler calls is away; only from its call, never what a delivery ends with. */
+  /** A called service is away. Only a call ends this way, never a delivery. */
   | { readonly kind: "away"; readonly durationMs: number; readonly error: unknown }
   | { readonly kind: "delayed"; readonly dueInMs: number }
-  /** An earlier one of its ordering key has failed and is not done. */
+  /** An earlier message of its ordering key failed and is not done. */
   | { readonly kind: "behind" }
   /** Not for this group. */
   | { readonly kind: "skipped"; readonly error: string }
-  /** An earlier owner of the partition has finished it, beyond its progress. */
+  /** Finished by an earlier owner, beyond its progress. */
   | { readonly kind: "known" };
 
-/** A message under way. */
 export interface Delivery extends HandedOut, Resting {
   readonly message: StoredQueueMessage;
   readonly attempt: number;
-  /** The same, counted from where it was redelivered by hand. */
+  /** `attempt`, counted from the last redelivery by hand. */
   readonly countedAttempt: number;
-  /** Out of message_redelivery. */
+  /** Read from message_redelivery. */
   readonly again: boolean;
-  /** When its handler was called. */
   startedMs: number | undefined;
-  /** It waits for somebody who is away. */
+  /** Waits for a service that is away. */
   rests: boolean;
-  /** When it is told next that its handler still runs. */
   warnAtMs: number;
-  /** Not to be started any more. */
+  /** Must no longer start. */
   dropped: boolean;
-  /** It stands in the records, before the progress has reached it. */
+  /** Recorded before the progress reached it. */
   recorded: boolean;
-  /** What comes of it without a call of the handler. */
+  /** Outcome known without a call of the handler. */
   decided: Outcome | undefined;
   outcome: Outcome | undefined;
 }
 
-/** What was tried before on a message. */
 export type Tried = Pick<DueRedelivery, "attempt" | "firstAttempt">;
 
-/** Of a message read for the first time, or `again`; `tried`: so many attempts before. */
+/** `tried`: earlier attempts. */
 export function deliveryOf(message: StoredQueueMessage, tried?: Tried, again: boolean = tried !== undefined): Delivery {
   const attempt = tried?.attempt ?? 0;
   return {
@@ -70,17 +63,15 @@ export function deliveryOf(message: StoredQueueMessage, tried?: Tried, again: bo
   };
 }
 
-/** It is consumed. */
 export function isDone({ outcome }: Delivery): boolean {
   return outcome?.kind === "consumed";
 }
 
-/** It is one of these whose end a record tells. */
+/** Whether the outcome gets a record. */
 export function hasRecord(outcome: Outcome): outcome is Extract<Outcome, { kind: "consumed" | "failed" | "skipped" }> {
   return outcome.kind === "consumed" || outcome.kind === "failed" || outcome.kind === "skipped";
 }
 
-/** Later ones of its key have to wait. */
 export function holdsUp(outcome: Outcome | undefined): boolean {
   return outcome?.kind === "behind" || (outcome?.kind === "failed" && !outcome.final);
 }

@@ -1,6 +1,6 @@
 /**
- * Where messages are handed out to those who run their own loop. A handed out message is a handler
- * that waits for the caller's word: leases, order, retries and settles are those of `consume`.
+ * Hands messages out to applications with their own loop. Each is a handler that waits for the
+ * caller's answer, so leases, order, retries and settles are those of `consume`.
  */
 import { setImmediate } from "node:timers";
 import { onAbort } from "../../runtime/abort.ts";
@@ -10,27 +10,30 @@ import type { ConsumedMessage, HandedOut } from "./message.ts";
 import { checkedMs, checkedReceive, type ReceiveOptions } from "./pull-options.ts";
 import { createTurns, type Turns } from "./turns.ts";
 
-/** A message as `receive` gives it. One of settle and fail is called, once. */
+/** A message as returned by `receive`. Call one of settle and fail, once. */
 export interface PulledMessage<Body = unknown> extends ConsumedMessage<Body> {
-  /** Aborted when the partition was lost, or the puller's stop has no more time: it comes again. */
+  /**
+   * Aborted when the partition was lost or the puller's stop ran out of time; the message comes
+   * again.
+   */
   readonly signal: AbortSignal;
   /**
-   * It is consumed. Resolves once the record and the progress are written, which is when those
-   * before it in its partition are settled too: handle side by side, and settle in any order, but
-   * do not wait for a later one before you settle an earlier one.
+   * Marks the message as consumed. Resolves once its record and the progress are written, which
+   * needs the earlier messages of its partition to be settled too. Settle in any order, but do not
+   * await a later message before settling an earlier one.
    *
    * Rejects with `PartitionLostError`, `PullerStoppedError`, `AlreadySettledError` or
-   * `SettleTooLateError`; nothing was written then.
+   * `SettleTooLateError`, with nothing written.
    */
   settle(): Promise<void>;
   /**
-   * A failed attempt: it comes again after its backoff, or is a dead letter after the last one.
-   * Resolves and rejects as {@link settle}.
+   * Records a failed attempt: the message comes again after its backoff, or is dead after the last
+   * attempt. Resolves and rejects as {@link settle}.
    */
   fail(error: unknown): Promise<void>;
   /**
-   * It may take so many milliseconds more, from now on, instead of what is left of
-   * `settleWithinMs`. Throws what {@link settle} rejects with, and `ConfigurationError`.
+   * Gives the message this many ms from now, instead of the rest of `settleWithinMs`. Throws the
+   * errors of {@link settle}, and `ConfigurationError`.
    */
   extend(ms: number): void;
 }
@@ -38,13 +41,12 @@ export interface PulledMessage<Body = unknown> extends ConsumedMessage<Body> {
 export interface Desk {
   readonly turns: Turns;
   readonly receive: (options?: ReceiveOptions) => Promise<PulledMessage[]>;
-  /** The handler: hands the message out, and ends as the caller says. */
   readonly handle: (
     message: ConsumedMessage,
     context: { readonly signal: AbortSignal },
     handedOut: HandedOut,
   ) => Promise<void>;
-  /** Nobody receives any more. */
+  /** Ends all receivers. */
   close(): void;
 }
 
@@ -66,13 +68,13 @@ export function createDesk({ maxUnsettled, settleWithinMs, clock }: DeskOptions)
   let isClosed = false;
   const turns = createTurns(() => receivers.length > 0 && unsettled < maxUnsettled);
 
-  /** A turn begins when somebody receives, and comes here at once: there is a receiver. */
+  /** A turn begins only when a receiver waits. */
   function handOut(message: PulledMessage): void {
     const [receiver] = receivers;
     if (receiver === undefined) return;
     receiver.got.push(message);
     if (receiver.got.length === receiver.max) receiver.end();
-    // With what else comes in this turn of the event loop.
+    // Collects what else arrives in this turn of the event loop.
     else if (receiver.got.length === 1) setImmediate(receiver.end);
   }
 
@@ -120,7 +122,7 @@ export function createDesk({ maxUnsettled, settleWithinMs, clock }: DeskOptions)
 
       let timer = setTimer();
       unsettled += 1;
-      // Nothing is written of it any more; its place is free.
+      // Nothing more is written of it; its place is free.
       const stopFollowing = onAbort(signal, () => {
         end();
         reject(lost());

@@ -1,9 +1,9 @@
-/** What a pulled message cannot be told any more, and why. */
+/** Errors of settling a pulled message. */
 import { RowpostError } from "../../runtime/errors.ts";
 
 /**
- * The partition of the message went to another member, or the group was rewound. Nothing was
- * written of the message: it comes again, here or there.
+ * The message's partition went to another member, or the group was rewound. Nothing was written;
+ * the message comes again, here or there.
  */
 export class PartitionLostError extends RowpostError {
   constructor(id: string, partition: number) {
@@ -14,21 +14,21 @@ export class PartitionLostError extends RowpostError {
   }
 }
 
-/** The puller was stopped before the message was settled: it comes again, for another member. */
+/** The puller stopped before the message was settled; another member gets it again. */
 export class PullerStoppedError extends RowpostError {
   constructor(what: string) {
     super("PULLER_STOPPED", `the puller is stopped: ${what}`);
   }
 }
 
-/** A message was settled, or failed, twice. What was said first holds. */
+/** A message was settled or failed twice. The first answer holds. */
 export class AlreadySettledError extends RowpostError {
   constructor(id: string, how: string) {
     super("ALREADY_SETTLED", `message ${id} was ${how} already; settle() or fail() is called once for each message`);
   }
 }
 
-/** `settleWithinMs` was over: a failed attempt, after which the message comes again, or is dead. */
+/** `settleWithinMs` passed: the attempt failed, and the message comes again or is dead. */
 export class SettleTooLateError extends RowpostError {
   constructor(id: string, withinMs: number) {
     super(

@@ -1,4 +1,4 @@
-/** Partitions that were left by a member that fell silent: what begins, and when. */
+/** Which messages begin, and when, in partitions left by a member that fell silent. */
 import { expect, test } from "vitest";
 import { queueMonth } from "../../message/queue-id.ts";
 import type { ConsumptionStore, StoredQueueMessage } from "../store.ts";
@@ -60,7 +60,7 @@ test("new messages follow at once where no redelivery is due", async () => {
   const { begun, filling, partitions } = open();
   const [first] = partitions;
   expect(await filling.fill(first, "1000")).toBe(false);
-  // The round goes on, and rests only when there is nothing more.
+  // The round goes on and rests only when nothing is left.
   expect(await filling.fillAgain(first)).toBe(true);
   expect(await filling.fill(first, "1000")).toBe(true);
   expect(begun).toEqual([0]);
@@ -77,7 +77,7 @@ test("one that was given back before it began keeps no other partition waiting",
   expect(begun).toEqual([0, 1]);
 });
 
-/** A partition whose messages are read one by one, and the ids that were looked for. */
+/** A partition whose messages are read one by one, and the ids looked up. */
 function ownedAt(epoch: string) {
   const looked: string[] = [];
   let next = "";
@@ -152,7 +152,7 @@ test("an owner looks for as many records as the one before it can have written a
   });
   const filling = fillingOf(large, store, partition);
   while (await filling.fill(partition, "6400000"));
-  // The window is full, and each of it may be recorded behind a head that takes long.
+  // The window is full, and every message in it may be recorded behind a slow head.
   expect([partition.window.length, looked]).toEqual([20_000, 20_000]);
 });
 

@@ -1,4 +1,4 @@
-/** What a member takes in: new messages, and redeliveries that are due; and what it gives back. */
+/** Takes in new messages and due redeliveries. */
 import { MEMBER_SILENT } from "../../message/member-silent.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import type { ConsumptionStore, StoredQueueMessage } from "../store.ts";
@@ -9,22 +9,21 @@ import { isUnrecorded, MOST_AHEAD, MOST_RECORDED_AHEAD, type Partition } from ".
 import { isHeldUp, type Work } from "./work.ts";
 
 const MOST_REDELIVERIES = 100;
-/** Rows of the first read of a member, which knows nothing of the bodies yet. */
+/** Body sizes are still unknown. */
 const FIRST_READ = 32;
 /**
- * Messages go one by one for this long, but at least as many as run at once in a member, over all
- * its partitions, and at most a whole window.
+ * Messages go one by one for this long, but at least as many as the member's concurrency, and at
+ * most a whole window.
  */
 const CAREFUL_MS = 5_000;
-/** Bodies that a member holds before they are handled, in characters. */
+/** Characters of bodies held before they are handled. */
 const MOST_BYTES = 32 * 1_048_576;
-/** Begins over which members fell silent, at most: each may have been a process that died. */
+/** Each begin may have killed a process. */
 const MOST_SILENT = 8;
 
 export interface Filling {
-  /** Whether new messages could be taken in. */
   hasRoom(partition: Partition): boolean;
-  /** True: something was taken in. */
+  /** Returns true when something was taken in. */
   fill(partition: Partition, lastId: string): Promise<boolean>;
   fillAgain(partition: Partition): Promise<boolean>;
 }
@@ -34,21 +33,18 @@ export interface FillingOptions {
   readonly store: ConsumptionStore;
   readonly work: Work;
   readonly stopping: AbortSignal;
-  /** All partitions that this member holds. */
   readonly held: ReadonlyMap<number, Partition>;
-  /** Writes that it begins; false: the partition is not ours any more. */
+  /** Returns false when this member no longer holds the partition. */
   readonly mark: (partition: Partition, delivery: Delivery) => Promise<boolean>;
 }
 
 export function createFilling({ settings, store, work, stopping, held, mark }: FillingOptions): Filling {
   const { clock, logger, topic, group, batchSize, types } = settings;
   let averageBytes: number | undefined;
-  /** The last one that began carefully. */
+  /** The last message begun carefully. */
   let alone: { readonly partition: Partition; readonly delivery: Delivery } | undefined;
 
-  /**
-   * One at a time of all partitions: whoever takes the process down must not leave marks on others.
-   */
+  /** One at a time over all partitions: a message that kills the process must not mark others. */
   function mayBeginCarefully({ window, again }: Partition): boolean {
     if (window.length + again.size > 0) return false;
     const isOver = alone?.delivery.outcome !== undefined || alone?.delivery.dropped === true;
@@ -61,7 +57,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     return sum;
   }
 
-  /** Keys that an earlier owner of the partition, or a person, has left behind a redelivery. */
+  /** Keys left blocked by an earlier owner or a person. */
   async function learnHeldUp(partition: Partition, deliveries: readonly Delivery[]): Promise<void> {
     if (settings.onFailed !== "block") return;
     const keys = new Set(deliveries.flatMap(({ message }) => message.orderingKey ?? []));
@@ -70,7 +66,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     for (const key of await store.heldUp(partition.partition, unknown)) partition.heldUp.add(key);
   }
 
-  /** Rows that fit, to a power of two: the limit stands in the text of a statement. */
+  /** A power of two: the limit is part of the statement's text. */
   function rowsFor(room: number): number {
     if (averageBytes === undefined) return Math.min(batchSize, FIRST_READ);
     const rows = Math.floor(room / Math.max(1, averageBytes));
@@ -79,7 +75,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
 
   async function readNext(partition: Partition, lastId: string, most: number): Promise<StoredQueueMessage[]> {
     const room = MOST_BYTES - bytes();
-    // Each partition may hold one message, however large.
+    // Each partition may hold one message of any size.
     if (room <= 0 && partition.bytes > 0) return [];
     const rows = Math.min(most, rowsFor(Math.max(0, room)));
     const messages = await partition.read(lastId, rows, Math.floor(Math.max(0, room) / rows));
@@ -96,7 +92,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     return [];
   }
 
-  /** What an earlier owner has finished or begun beyond the progress. */
+  /** Messages that an earlier owner finished or began beyond the progress. */
   async function triedBefore(partition: Partition, messages: readonly StoredQueueMessage[]): Promise<Delivery[]> {
     const before = new Map<string, Tried & { readonly isDone: boolean }>();
     const ids = messages.map(({ id }) => id);
@@ -115,21 +111,20 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     });
   }
 
-  /** Not of the group's types. */
   function passedOver({ type }: StoredQueueMessage): Outcome | undefined {
     if (types === undefined || (type !== null && types.has(type))) return undefined;
     return { kind: "skipped", error: `not of the group's types: ${type ?? "no type"}` };
   }
 
-  /** Members that fell silent over it, since it was last redelivered by hand. */
+  /** Members that fell silent during it since its last redelivery by hand. */
   async function silentOver({ round }: Partition, { message, attempt, countedAttempt }: Delivery): Promise<number> {
     const all = await store.recorded(round, [message.id]);
     return all.filter((each) => each.isSilent && each.attempt > attempt - countedAttempt).length;
   }
 
   /**
-   * True: it may be handled now. Alone, and with a mark of its begin, until too many members have
-   * fallen silent over it; then it is a dead letter.
+   * Returns true when the message may be handled, alone and with a mark of its begin. After too
+   * many silent members it is a dead letter.
    */
   async function beginCarefully(partition: Partition, delivery: Delivery): Promise<boolean> {
     const isToBeCalled = delivery.message.dueInMs <= 0 || delivery.again;
@@ -163,13 +158,13 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
   async function takeDue(partition: Partition, dueAtMs: number): Promise<boolean> {
     const { again, careful } = partition;
     const isCareful = careful.again > 0;
-    // Before the look: one that is settled meanwhile is still among what is due.
+    // A message settled meanwhile is still in the result.
     const underWay = new Set(again.keys());
     const most = isCareful ? 1 : Math.min(MOST_REDELIVERIES, rowsFor(Math.max(0, MOST_BYTES - bytes())));
     const due = await store.due(partition.partition, most);
     if (isCareful && due.length === 0) {
       careful.again = 0;
-      // New messages come next: nothing else would wake the round.
+      // Nothing else would wake the round for new messages.
       return true;
     }
     if (due.length === most) partition.dueAtMs = dueAtMs;
@@ -202,7 +197,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
 
   function mayFill(partition: Partition): boolean {
     const { careful, window } = partition;
-    // Redeliveries first: one of them may be the cause, and new messages would never end.
+    // A redelivery may be the cause, and new messages would never end.
     if (careful.again > 0) return false;
     return careful.fresh > 0 ? mayBeginCarefully(partition) : hasRoom(window, batchSize);
   }
@@ -224,7 +219,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
         await settings.reach("read");
         const silent = deliveries.findIndex(({ attempt, decided }) => attempt > 1 && decided === undefined);
         if (silent !== -1 && !isCareful) {
-          // Somebody has fallen silent over it, and signed off meanwhile, or it lay beyond.
+          // The silent member signed off later, or the message lay beyond the careful ones.
           careful.fresh = 2 * batchSize;
           careful.sinceMs = clock.monotonicMs();
           partition.readFrom((deliveries[silent] as Delivery).message.id);
@@ -240,7 +235,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
         takeIn(partition, deliveries);
         return true;
       } catch (error) {
-        // The reader stands behind them already.
+        // The reader is already past them.
         partition.readFrom(first.id);
         throw error;
       }
@@ -250,7 +245,7 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
       if (partition.careful.again > 0 && !mayBeginCarefully(partition)) return false;
       const { again, dueAtMs } = partition;
       if (clock.monotonicMs() < dueAtMs || again.size > MOST_REDELIVERIES / 2) return false;
-      // What is written from here on makes it due again.
+      // Later writes make it due again.
       partition.dueAtMs = Number.POSITIVE_INFINITY;
       try {
         return await takeDue(partition, dueAtMs);
@@ -263,9 +258,8 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
 }
 
 /**
- * The next batch is read while the last one is handled and written. What waits behind another one
- * of its key does not count, and neither does what is recorded or rests: a slow key, or a slow
- * head, keeps nobody else waiting.
+ * Reads the next batch while the last one is handled. Messages behind another of their key,
+ * recorded ones and resting ones do not count, so a slow key or head holds up nothing else.
  */
 function hasRoom(window: readonly Delivery[], batchSize: number): boolean {
   if (window.length <= batchSize) return true;
@@ -284,7 +278,6 @@ function laterOf(known: string | undefined, id: string): string {
   return known === undefined || compareIds(known, id) < 0 ? id : known;
 }
 
-/** Of the messages that are read next. */
 function mayBeRecorded(partition: Partition, ids: readonly string[]): boolean {
   const { messages, toId } = partition.unsure;
   const [first = "0"] = ids;
@@ -298,14 +291,14 @@ function endBefore(lastId: string, untilId: string | undefined): string {
 }
 
 /**
- * What has not begun is left to the next owner, or to a later time, unless something behind it has
+ * Leaves messages that have not begun to the next owner or a later time, unless a later one has
  * begun.
  */
 export function cutBack(partition: Partition): void {
   const { window, again } = partition;
   const lastStarted = window.findLastIndex(({ startedMs, recorded }) => startedMs !== undefined && !recorded);
   const open = window.findIndex(({ outcome }) => outcome === undefined);
-  // The head that is finished may be on its way to the table.
+  // The finished head may be being written.
   const cut = window.splice(Math.max(lastStarted + 1, open === -1 ? window.length : open));
   for (const delivery of cut) {
     delivery.dropped = true;
@@ -316,7 +309,7 @@ export function cutBack(partition: Partition): void {
   const last = cut.at(-1);
   if (first !== undefined && last !== undefined) {
     partition.readFrom(first.message.id);
-    // Some of them may stand in the records.
+    // Some of them may be recorded.
     partition.unsure = { messages: MOST_RECORDED_AHEAD, toId: laterOf(partition.unsure.toId, last.message.id) };
   }
   for (const [id, delivery] of again) {

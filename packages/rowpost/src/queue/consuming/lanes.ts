@@ -1,14 +1,14 @@
-/** Where tasks run, those of a lane one after the other: `createLanes`, or the turns of a desk. */
+/** Either `createLanes`, or the turns of a desk. */
 import type { Task } from "../../runtime/lanes.ts";
 
 interface Place {
   readonly partition: number;
   readonly lane: string | undefined;
-  /** Nothing else of the partition comes before it has ended. */
+  /** Nothing else of the partition begins before its end. */
   readonly isAlone?: boolean;
 }
 
 export interface Lanes {
-  /** `lane` undefined: a lane of its own. A lane lies within a partition. */
+  /** Without `lane` the task has its own. A lane lies within a partition. */
   add(place: Place, task: Task): void;
 }

@@ -1,9 +1,8 @@
-/** What is told of handlers that run for long, because nothing else would show it. */
+/** Log lines about long-running handlers, which nothing else would show. */
 import type { Delivery, Outcome } from "./delivery.ts";
 import type { ConsumerSettings } from "./options.ts";
 import type { Partition } from "./partition.ts";
 
-/** Messages named in one line of the log. */
 const MOST_NAMED = 5;
 
 type Named = Pick<Delivery["message"], "id" | "key" | "partition">;
@@ -16,13 +15,12 @@ function about({ message: { id, key, partition } }: Delivery): Named {
   return { id, key, partition };
 }
 
-/** The first of those that are being handled. */
 export function namesOf(held: Iterable<Partition>): readonly Named[] {
   const running = allOf(held).filter(({ startedMs, outcome }) => startedMs !== undefined && outcome === undefined);
   return running.slice(0, MOST_NAMED).map(about);
 }
 
-/** Handlers that run for long, and a loop that nobody got to for `blockedMs`. */
+/** `blockedMs`: how long the event loop was blocked. */
 export function tellLong(
   { clock, leaseMs, logger, topic, group }: ConsumerSettings,
   held: Iterable<Partition>,
@@ -53,7 +51,7 @@ export function tellLong(
   }
 }
 
-/** It runs yet, or took at least so long. */
+/** Still runs, or took long enough to be a suspect. */
 function lasted(outcome: Outcome | undefined, ms: number): boolean {
   if (outcome === undefined) return true;
   return (outcome.kind === "consumed" || outcome.kind === "failed") && outcome.durationMs >= ms / 2;

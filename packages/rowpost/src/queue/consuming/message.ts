@@ -5,37 +5,37 @@ import type { StoredQueueMessage } from "../store.ts";
 
 /** A message as a handler gets it. */
 export interface ConsumedMessage<Body = unknown> {
-  /** Topic that it was appended to. */
+  /** Topic of the message. */
   readonly topic: string;
-  /** Decimal text; grows with the order of the commits within a partition. */
+  /** Decimal string; within a partition ids grow in commit order. */
   readonly id: string;
   /** Partition of the topic, from 0. */
   readonly partition: number;
-  /** Business key, where it has one. */
+  /** Business key, if any. */
   readonly key: string | undefined;
-  /** Message type, where it has one. */
+  /** Message type, if any. */
   readonly type: string | undefined;
-  /** A JSON value, a text, or bytes: as it was appended. */
+  /** JSON value, text or bytes, as appended. */
   readonly body: Body;
   /** Media type of the body. */
   readonly contentType: string;
-  /** Those of the producer; {} where there are none. */
+  /** Headers of the producer; {} when there are none. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Messages with equal ones are handled one after the other. */
+  /** Messages with the same key are handled one after the other. */
   readonly orderingKey: string | undefined;
-  /** When it was appended, by the database's clock. */
+  /** Time of the append, by the database's clock. */
   readonly sentAt: Date;
-  /** 1 for the first. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
 }
 
-/** One delivery, for a handler that has to know what became of it. */
+/** One delivery, for a handler that tracks its end. */
 export interface HandedOut {
-  /** Called once: what came of it is written, or never will be, because the partition is lost. */
+  /** Called once: the outcome is written, or never will be because the partition is lost. */
   over?: (isWritten: boolean) => void;
 }
 
-/** The message, or why nobody can read its row. */
+/** Returns the message, or the reason why its row is unreadable. */
 export function consumedMessage(
   topic: string,
   row: StoredQueueMessage,
@@ -60,13 +60,12 @@ export function consumedMessage(
   };
 }
 
-/** A message as `queue.tail` shows it: nobody consumes it there. */
+/** A message as `queue.tail` shows it, outside any consumption. */
 export interface TailedMessage extends Omit<ConsumedMessage, "attempt"> {
-  /** Why a handler could not read the row; the body is then the text as it stands there. */
+  /** Why a handler could not read the row; the body is then the raw text of the row. */
   readonly broken: string | undefined;
 }
 
-/** The message, readable or not. */
 export function tailedMessage(topic: string, row: StoredQueueMessage): TailedMessage {
   const read = consumedMessage(topic, row, 1);
   if (!("broken" in read)) {

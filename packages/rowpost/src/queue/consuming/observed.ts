@@ -1,4 +1,3 @@
-/** What a member measures and tells of its messages. */
 import { queueIdMs } from "../../message/queue-id.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import { createHandlingReports, type HandlingReports } from "../../runtime/handling-reports.ts";
@@ -9,7 +8,7 @@ import { tellLong } from "./long-handlers.ts";
 import type { ConsumerSettings } from "./options.ts";
 import type { Partition } from "./partition.ts";
 
-/** Each call of the handler in a span that continues the trace of the append. */
+/** The span continues the trace of the append. */
 export function observed(
   settings: ConsumerSettings,
   metrics: Metrics,
@@ -24,7 +23,7 @@ export function observed(
   return { settings: { ...settings, handler: traced }, reports };
 }
 
-/** What came of it is written. One that was recorded ahead of the progress was told then. */
+/** Outcomes recorded ahead of the progress were reported then. */
 export function tellWritten(
   reports: HandlingReports,
   { clock, topic }: ConsumerSettings,
@@ -39,7 +38,7 @@ export function tellWritten(
   } else reports.handled(about, again ? undefined : Math.max(0, clock.wallMs() - queueIdMs(id)));
 }
 
-/** Now and then, of what is under way. `lateMs`: nobody got to the event loop for so long. */
+/** `lateMs` is the delay of the event loop. */
 export function tellUnderWay(
   reports: HandlingReports,
   settings: ConsumerSettings,
@@ -50,7 +49,7 @@ export function tellUnderWay(
   reports.oldest(settings.topic, oldestAgeMs(held.values(), settings.clock.wallMs()));
 }
 
-/** How old the oldest message under way is; 0 when nothing is under way. */
+/** 0 when nothing is under way. */
 function oldestAgeMs(held: Iterable<Partition>, nowMs: number): number {
   const ids = [...held].flatMap(({ window, again }) => [
     ...window.slice(0, 1).map(({ message }) => message.id),

@@ -1,4 +1,4 @@
-/** What a consumer may be told, and what it is told by default. */
+/** Options of a consumer and their defaults. */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { checkQueueId } from "../../message/queue-errors.ts";
@@ -16,120 +16,123 @@ import type { GroupStart } from "../store.ts";
 import { checkGroup, checkTopic, instanceGroup } from "../topics/names.ts";
 import type { ConsumedMessage, HandedOut } from "./message.ts";
 
-/** What a handler gets beside the message. */
+/** Second argument of a handler. */
 export interface QueueHandlerContext {
-  /** With `transactional`: the transaction that the record and the progress are written in. */
+  /** With `transactional`: the transaction that writes the record and the progress. */
   readonly tx: Transaction;
-  /** Aborted when the partition was lost or the consumer's stop has no more time. */
+  /** Aborted when the partition was lost or the consumer's stop ran out of time. */
   readonly signal: AbortSignal;
 }
 
-/** What {@link QueueConsumeOptions.handler} is. */
+/** Type of {@link QueueConsumeOptions.handler}. */
 export type MessageHandler = (message: ConsumedMessage, context: QueueHandlerContext) => unknown;
 
 /** Options of `queue.consume`. */
 export interface QueueConsumeOptions {
-  /** Topic to read; it has to be there. */
+  /** Topic to read; it must exist. */
   readonly topic: string;
-  /** Every group gets every message; the members of one group share them. */
+  /** Every group gets every message; its members share them. */
   readonly group: string;
   /**
-   * Called for each message; those of one ordering key one after the other. A message is consumed
-   * when it returns, or the promise that it returns resolves; a throw is a failed attempt.
+   * Called for each message; messages of one ordering key are handled one after the other. A
+   * message is consumed when the handler returns or its promise resolves; a throw is a failed
+   * attempt.
    */
   readonly handler: MessageHandler;
   /**
-   * Message types that the group takes; the others are skipped, each with a record. All members of
-   * a group have to say the same. Default: every message.
+   * Message types of the group; others are skipped with a record. All members must give the same
+   * list. Default: every message.
    */
   readonly types?: readonly string[] | undefined;
   /** Handlers that run at once in this member. Default 10; with `transactional` one a partition. */
   readonly concurrency?: number | undefined;
-  /** Messages read at once of a partition, at most 10,000. Default 200. */
+  /** Messages read at once from a partition, at most 10,000. Default 200. */
   readonly batchSize?: number | undefined;
   /**
-   * The handler's own writes, through `context.tx`, are committed together with the record and the
-   * progress: a crash repeats nothing. Default false: at least once.
+   * Commits the handler's writes through `context.tx` together with the record and the progress, so
+   * a crash repeats nothing. Default false: at least once.
    */
   readonly transactional?: boolean | undefined;
-  /** A record for each message (default), or one for all of a batch that went well. */
+  /** One record for each message (default), or one for a whole batch without failures. */
   readonly records?: "each" | "batch" | undefined;
   /**
-   * Every instance gets every message: it is a group of its own, `group@instance`. The name has to
-   * be the same after a restart, to go on where it was, and another one in each running process,
-   * such as the host's or the pod's. `queue.deleteGroup` removes that of an instance that is gone.
+   * Every instance gets every message, in a group of its own, `group@instance`. The name must
+   * survive a restart, to continue where the instance was, and differ between running processes,
+   * such as the host's or the pod's name. `queue.deleteGroup` removes the group of an instance that
+   * is gone.
    */
   readonly broadcast?: { readonly instance: string } | undefined;
   /**
-   * Where a new group begins. Default `start`; with `broadcast` `end`: what came before its
-   * instance was there is not for it. One that is known goes on where it was.
+   * Where a new group begins. Default `start`; with `broadcast` `end`, because messages from before
+   * its instance existed are not for it. A known group continues where it was.
    */
   readonly from?: GroupStart | undefined;
   /**
-   * After a failed attempt. Defaults: 40 attempts, 1 s, doubled up to 10 min, with full jitter: 2.6
-   * hours on average.
+   * Retry of failed attempts. Default: 40 attempts, from 1 s doubled up to 10 min, with full
+   * jitter: 2.6 hours on average.
    */
   readonly retry?:
     | { readonly maxAttempts?: number; readonly baseMs?: number; readonly factor?: number; readonly maxMs?: number }
     | undefined;
   /**
-   * Whether an error of the handler says that what it calls is away, which is not the message's
-   * fault: the attempt is not counted, the message waits with those of its ordering key, and where
-   * ten in a row of a message type met it, all of that type rest, and one at a time is tried until
-   * one goes well. An error that a message meets again while others of its type went well counts as
-   * its own failure. Default: `UnavailableError`, and connections that could not be made or broke.
+   * Decides whether an error means that a service the handler calls is away, which is not the
+   * message's fault. The attempt is not counted, and the message waits with those of its ordering
+   * key. After ten such errors in a row of one message type, the whole type rests, and one message
+   * at a time is tried until one succeeds. An error that a message meets again while others of its
+   * type succeed counts as its own failure. Default: `UnavailableError`, and connections that could
+   * not be made or broke.
    */
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
   /**
-   * What a message that fails does to later ones of its ordering key: `skip` (default) lets them
-   * go on; with `block` they wait until it is consumed, dead, skipped or discarded.
+   * Effect of a failed message on later ones of its ordering key: with `skip` (default) they
+   * continue; with `block` they wait until it is consumed, dead, skipped or discarded.
    */
   readonly onFailed?: "block" | "skip" | undefined;
-  /** How long a member that is silent keeps its partitions. Default 10,000. */
+  /** How long a silent member keeps its partitions, in ms. Default 10,000. */
   readonly leaseMs?: number | undefined;
   /**
-   * Bounds of the adaptive polling, which all consumers of a queue share. Default 5 to 100; to
-   * 1,000 where the database tells of appends (PostgreSQL).
+   * Bounds of the adaptive polling in ms, shared by all consumers of a queue. Default 5 to 100, or
+   * to 1,000 where the database notifies of appends (PostgreSQL).
    */
   readonly poll?: { readonly minMs?: number; readonly maxMs?: number } | undefined;
   /**
-   * A handler that runs longer than this, in milliseconds, counts as a failed attempt: `signal` is
-   * aborted, and its late result is logged and ignored. Default: no limit. With `transactional` its
-   * transaction is rolled back first, which waits for a statement under way.
+   * Time limit of a handler, in ms. A longer run is a failed attempt: `signal` is aborted, and the
+   * late result is logged and ignored. Default: no limit. With `transactional` the transaction is
+   * rolled back first, which waits for a running statement.
    */
   readonly handlerTimeoutMs?: number | undefined;
   /**
-   * The log names a message whose handler runs longer than this, in milliseconds, and again each
-   * time the time has doubled. Default 60,000; `Infinity`: never.
+   * Logs a message whose handler runs longer than this, in ms, and again each time the duration
+   * doubles. Default 60,000; `Infinity` turns it off.
    */
   readonly warnAfterMs?: number | undefined;
-  /** How long `stop` waits for handlers. Default 30,000. */
+  /** How long `stop` waits for handlers, in ms. Default 30,000. */
   readonly drainTimeoutMs?: number | undefined;
-  /** Name of this member for people. Default: host and process id, as in `shop-1:4711`. */
+  /** Readable name of this member. Default: host and process id, as in `shop-1:4711`. */
   readonly label?: string | undefined;
   /** Default: warnings and errors on standard error. */
   readonly logger?: Logger | "silent" | undefined;
-  /** Told of each message that was handled, and of each attempt that failed. */
+  /** Listeners for each handled message and each failed attempt. */
   readonly on?: HandlingListeners | undefined;
   /** For tests. */
   readonly clock?: Clock | undefined;
-  /** For tests: called at named points; what it does happens there. */
+  /** For tests: runs at named points. */
   readonly onFaultPoint?: ((point: ConsumerFaultPoint) => void | Promise<void>) | undefined;
 }
 
-/** Messages that are read at once, at most. */
+/** Most messages read at once. */
 export const MOST_BATCH = 10_000;
 
 /** Points at which tests kill or freeze a member. */
 export type ConsumerFaultPoint = "read" | "handled" | "before settle" | "within settle" | "after settle";
 
-/** Calls of the handler that are one call of a handler of batches. */
+/** Combines calls of the handler into one call of a batch handler. */
 export interface Together {
   readonly size: number;
   readonly waitMs: number;
-  /** The calls that `begin` makes at once are one. */
+  /** The calls that `begin` makes synchronously form one batch. */
   readonly together: <Result>(begin: () => Result) => Result;
-  /** A stop: no batch waits any longer for more messages. */
+  /** On a stop, no batch waits for more messages. */
   readonly close: () => void;
 }
 
@@ -144,7 +147,7 @@ export interface ConsumerSettings extends Pick<QueueConsumeOptions, "topic" | "g
   readonly batches?: Together | undefined;
   readonly records: "each" | "batch";
   readonly from: GroupStart;
-  /** Nothing behind this id is read; undefined: no end. */
+  /** Last id to read; undefined: no end. */
   readonly untilId?: string | undefined;
   readonly isUnavailable: (error: unknown) => boolean;
   readonly onFailed: "block" | "skip";
@@ -191,7 +194,7 @@ export const CONSUME_OPTIONS: readonly string[] = [
   "onFaultPoint",
 ] satisfies readonly (keyof QueueConsumeOptions)[];
 
-/** With the defaults. Throws `ConfigurationError`, `InvalidNameError`, `InvalidIdError`. */
+/** Applies the defaults. Throws `ConfigurationError`, `InvalidNameError`, `InvalidIdError`. */
 export function consumerSettings(options: QueueConsumeOptions): ConsumerSettings {
   refuseUnknown("consume", options, CONSUME_OPTIONS);
   const { handler } = options;
@@ -230,7 +233,7 @@ export function consumerSettings(options: QueueConsumeOptions): ConsumerSettings
     maxAttempts: whole("retry.maxAttempts", retry.maxAttempts ?? 40, 1),
     leaseMs,
     heartbeatMs: Math.max(100, Math.floor(leaseMs / 10)),
-    // A row that somebody holds must not starve the renewal (rule: takeover-fence).
+    // A locked row must not starve the renewal (rule: takeover-fence).
     lockWaitTimeoutMs: Math.max(250, Math.floor(leaseMs / 5)),
     poll: {
       minMs: whole("poll.minMs", options.poll?.minMs ?? 5, 1),
@@ -251,8 +254,8 @@ export function consumerSettings(options: QueueConsumeOptions): ConsumerSettings
 }
 
 /**
- * Stands in the records long after its member has gone, so it says who that was. The columns take
- * 64 characters of ASCII.
+ * Stays in the records long after the member is gone, so it identifies the process. The columns
+ * take 64 ASCII characters.
  */
 function ownerOf(label: string | undefined): string {
   const part = (text: string, length: number): string => text.replace(/[^\x21-\x7e]/g, "_").slice(0, length);

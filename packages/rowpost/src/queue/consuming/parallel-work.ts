@@ -1,4 +1,4 @@
-/** Handlers side by side, whose outcomes are settled as many at a time as have come together. */
+/** Runs handlers side by side and settles outcomes together. */
 import { setImmediate } from "node:timers/promises";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import { type Again, createLanes } from "../../runtime/lanes.ts";
@@ -9,9 +9,9 @@ import type { Lanes } from "./lanes.ts";
 import { type Finished, isUnrecorded, type Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
-/** A head that takes this long does not keep the records of what is behind it any longer. */
+/** A slower head no longer delays later records. */
 const SLOW_HEAD_MS = 1_000;
-/** Of what has ended already: one for all. */
+/** Shared by everything that has already ended. */
 const ENDED = Promise.resolve(undefined);
 
 export function createParallelWork(options: WorkOptions): Work {
@@ -66,13 +66,13 @@ export function createParallelWork(options: WorkOptions): Work {
     return ENDED;
   }
 
-  /** After what else comes to its end in this turn of the event loop. */
+  /** After everything else that ends in this turn. */
   function settleSoon(partition: Partition): void {
     partition.settling ??= setImmediate()
       .then(() => settleAll(partition))
       .finally(() => {
         partition.settling = undefined;
-        // Came to its end between the last look and here.
+        // Ended between the last look and here.
         if (!partition.abort.signal.aborted && toSettle(partition) !== undefined) settleSoon(partition);
       });
   }
@@ -86,8 +86,8 @@ export function createParallelWork(options: WorkOptions): Work {
   }
 
   /**
-   * The finished head; else what is finished behind a head that takes long, where it would be
-   * handled again after a restart, or behind one of a slow key, where it would fill the window.
+   * The finished head; otherwise messages behind a slow head, which a restart would repeat, or
+   * behind a slow key, which would fill the window.
    */
   function toSettle(partition: Partition): Finished | undefined {
     const fills = partition.unrecorded > settings.batchSize / 2;
@@ -100,7 +100,7 @@ export function createParallelWork(options: WorkOptions): Work {
     return startedMs !== undefined && outcome === undefined && settings.clock.monotonicMs() - startedMs >= SLOW_HEAD_MS;
   }
 
-  /** False: the partition is not ours any more. */
+  /** Returns false when the partition is no longer ours. */
   async function write({ settlement }: Finished, signal: AbortSignal): Promise<boolean> {
     for (let failures = 0; !signal.aborted; failures += 1) {
       try {
@@ -109,8 +109,7 @@ export function createParallelWork(options: WorkOptions): Work {
         if (isOurs) await settings.reach("after settle");
         return isOurs;
       } catch (error) {
-        // Perhaps it took effect: to write the same again changes nothing then, to write more with
-        // it would.
+        // It may have taken effect: repeating the same write is harmless, adding to it is not.
         settings.logger.warn("could not write what was consumed", { topic: settings.topic, error });
         await settings.clock.sleep(retryPauseMs(failures + 1), signal);
       }

@@ -1,6 +1,6 @@
 /**
- * One partition that this member holds: how far it has read, and what is under way. Progress is the
- * lowest id that is not finished, so what is finished above it waits in the window.
+ * A partition of this member. Progress is the lowest unfinished id, so messages finished above it
+ * wait in the window.
  */
 import { BEGUN_MARK } from "../../message/member-silent.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -12,11 +12,10 @@ import { recordOf, recordsOf, redeliveryOf, releasedKeys } from "./written.ts";
 
 const SILENT = `${BEGUN_MARK}, and was not heard of since: it died, or its event loop stood still`;
 
-/** What is settled together. */
 export interface Finished {
   readonly settlement: Settlement;
   readonly deliveries: readonly Delivery[];
-  /** Only records: the progress stands before an open message in front of them. */
+  /** The progress stays before an earlier unfinished message. */
   readonly isAhead?: boolean;
 }
 
@@ -24,72 +23,65 @@ export interface Partition {
   readonly partition: number;
   readonly round: number;
   /**
-   * How many more go one by one, each with a mark of its begin, because a member before may have
-   * fallen silent over them; and since when.
+   * How many more messages go one by one with a mark, because a member may have fallen silent
+   * during them; and since when.
    */
   readonly careful: { fresh: number; again: number; sinceMs: number };
   /**
-   * So many of the next messages, up to this id, may stand in the records already. Undefined: up to
-   * the counter as it is read next; whatever came later, no earlier owner has seen.
+   * How many of the next messages, up to this id, may already be recorded. Undefined: up to the
+   * next counter read.
    */
   unsure: { readonly messages: number; readonly toId: string | undefined };
-  /** Of bodies that are not handled yet. */
+  /** Size of the bodies not handled yet. */
   bytes: number;
-  /** Finished messages of the window that stand in no record yet. */
+  /** Finished without a record. */
   unrecorded: number;
-  /** In order of their ids; redeliveries are not among them. */
+  /** In id order, without redeliveries. */
   readonly window: Delivery[];
   /** Redeliveries under way, by id. */
   readonly again: Map<string, Delivery>;
-  /** Ordering keys whose messages wait behind a failed one. */
   readonly heldUp: Set<string>;
   readonly abort: AbortController;
-  /** A settle is under way, or about to begin. */
+  /** Under way, or about to begin. */
   settling: Promise<void> | undefined;
-  /** When the first redelivery is due, as far as is known. */
+  /** When the first known redelivery is due. */
   dueAtMs: number;
   /** See `Reader`. */
   read: Reader["read"];
-  /** Reads on from this id: what was read behind it was given back. */
   readFrom(id: string): void;
-  /** The finished head of the window, and finished redeliveries; undefined: there is nothing. */
+  /** The finished head of the window and finished redeliveries. */
   finished(): Finished | undefined;
-  /** What is finished behind an open head, and stands in no record; undefined: there is nothing. */
+  /** Finished behind an open head and not recorded. */
   finishedAhead(): Finished | undefined;
-  /** Its body is needed no more. */
   letGo(delivery: Delivery): void;
-  /** That this attempt begins. */
+  /** Mark that this attempt begins. */
   markOf(delivery: Delivery): Settlement;
-  /** Takes them out; what is ahead stays, as recorded. */
+  /** Deliveries ahead of the progress stay, as recorded. */
   remove(finished: Finished): void;
-  /** Settlement of these deliveries; the progress goes behind the last that is no redelivery. */
+  /** The progress moves past the last one that is no redelivery. */
   settlementOf(deliveries: readonly Delivery[]): Settlement;
-  /** Of redeliveries whose messages are not there any more: dead letters. */
+  /** Makes dead letters of redeliveries whose messages are gone. */
   goneSettlement(gone: readonly DueRedelivery[]): Settlement;
 }
 
 export interface PartitionOptions {
   readonly progress: Progress;
   readonly store: Pick<ConsumptionStore, "read">;
-  /** Months that have a table, in order. */
+  /** In order. */
   readonly months: () => Promise<readonly number[]>;
   readonly settings: Pick<
     ConsumerSettings,
     "records" | "retryInMs" | "onFailed" | "transactional" | "batchSize" | "clock"
   >;
-  /** Its last owner fell silent. */
+  /** The last owner fell silent. */
   readonly isSilent: boolean;
 }
 
-/** Settled at once at most: what has gathered must not become one huge transaction. */
+/** Keeps transactions small. */
 const MOST_SETTLED = 1_000;
 
-/**
- * An unfinished message does not keep those behind it from being handled, up to so many messages of
- * a partition.
- */
+/** Most messages handled past an unfinished one. */
 export const MOST_AHEAD = 10_000;
-/** It is filled by a batch more. */
 export const MOST_RECORDED_AHEAD: number = MOST_AHEAD + MOST_BATCH;
 
 export function createPartition({ progress, store, months, settings, isSilent }: PartitionOptions): Partition {
@@ -97,10 +89,10 @@ export function createPartition({ progress, store, months, settings, isSilent }:
   const reader = createReader({ store, months, partition, fromId: progress.nextId });
   const window: Delivery[] = [];
   const again = new Map<string, Delivery>();
-  // A whole window, of which quick handlers may have finished more than was written.
+  // Quick handlers may have finished more than was written.
   const careful = isSilent ? 2 * settings.batchSize : 0;
   let progressId = progress.nextId;
-  // What a transaction of the user's has written with a settlement must not be written twice.
+  // A settlement in the user's transaction must not be written twice.
   const mayBeWritten = !settings.transactional;
 
   const blocks = settings.onFailed === "block";
@@ -134,7 +126,7 @@ export function createPartition({ progress, store, months, settings, isSilent }:
     window,
     again,
     careful: { fresh: careful, again: careful, sinceMs: settings.clock.monotonicMs() },
-    // The first owner of all finds no records.
+    // The first owner ever finds no records.
     unsure: { messages: epoch === "1" ? 0 : MOST_RECORDED_AHEAD, toId: undefined },
     bytes: 0,
     unrecorded: 0,
@@ -214,12 +206,11 @@ export function createPartition({ progress, store, months, settings, isSilent }:
   return partitionState;
 }
 
-/** Finished, and to be recorded with the progress, or before where the head takes long. */
+/** Recorded with the progress, or earlier behind a slow head. */
 export function isUnrecorded({ again, outcome, recorded }: Delivery): boolean {
   return !again && outcome !== undefined && hasRecord(outcome) && !recorded;
 }
 
-/** A redelivery is due then; an earlier one may be known. */
 export function dueIn(partition: Partition, ms: number, { monotonicMs }: Pick<Clock, "monotonicMs">): void {
   // Both clocks count whole milliseconds.
   partition.dueAtMs = Math.min(partition.dueAtMs, monotonicMs() + ms + 1);

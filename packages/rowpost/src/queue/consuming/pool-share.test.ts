@@ -1,10 +1,10 @@
-/** Whose turn it is to begin a transaction of a consumer, and what is told of the waiting. */
+/** The order in which transactions of consumers begin, and the log of the waiting. */
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Transaction } from "../../transactions/executor.ts";
 import { createPoolShare } from "./pool-share.ts";
 
-/** On a pool of so many connections; what begins ends when `end` is called. */
+/** A pool of this size; transactions end when `end` is called. */
 function shareOf(size: number | undefined) {
   const begun: string[] = [];
   const ends: (() => void)[] = [];

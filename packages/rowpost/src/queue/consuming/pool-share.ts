@@ -1,14 +1,14 @@
 /**
- * How much of the application's pool the transactions of consumers take: half of it, so that a
- * handler that asks the pool for a connection beside its `tx` finds one, and an append does too.
+ * Limits consumers to half of the application's pool, so that appends and handlers find connections
+ * too.
  */
 import type { Database } from "../../databases/database.ts";
 import type { ConsumerSettings } from "./options.ts";
 
 export interface PoolShare {
-  /** `Database.transaction` when it is its turn, in the order of the calls. */
+  /** `Database.transaction`, in the order of the calls. */
   readonly transaction: Database["transaction"];
-  /** Of a consumer with so many partitions, until the signal; the log tells where they wait. */
+  /** The log says where transactions wait. */
   join(
     partitions: number,
     consumer: Pick<ConsumerSettings, "topic" | "group" | "logger">,
@@ -16,14 +16,14 @@ export interface PoolShare {
   ): Promise<void>;
 }
 
-/** The share of all consumers of a queue. */
+/** Shared by all consumers of a queue. */
 export function createPoolShare(database: Pick<Database, "poolSize" | "transaction">): PoolShare {
   const waiting: (() => void)[] = [];
   let size = Number.POSITIVE_INFINITY;
   let held = 0;
   let partitions = 0;
 
-  /** Asked again each time: some pools only say what they have by now. */
+  /** Some pools know their size only later. */
   async function look(): Promise<void> {
     size = (await database.poolSize()) ?? Number.POSITIVE_INFINITY;
   }

@@ -1,4 +1,4 @@
-/** What a puller may be told, and what it is told by default. */
+/** Options of a puller and their defaults. */
 import { checkOptions, refuseUnknown } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
@@ -10,32 +10,32 @@ export interface PullOptions
     QueueConsumeOptions,
     "handler" | "concurrency" | "transactional" | "isUnavailable" | "handlerTimeoutMs" | "warnAfterMs"
   > {
-  /** Messages that are handed out and not settled, at most. Default 100. */
+  /** Most messages handed out and not settled. Default 100. */
   readonly maxUnsettled?: number | undefined;
   /**
-   * A message that is not settled so long after it was received is a failed attempt. Default
-   * 30,000. `message.extend(ms)` gives one message another time.
+   * A message not settled this long after it was received is a failed attempt, in ms. Default
+   * 30,000. `message.extend(ms)` sets another time for one message.
    */
   readonly settleWithinMs?: number | undefined;
 }
 
 /** Options of `receive`. */
 export interface ReceiveOptions {
-  /** Messages at most. Default 10. */
+  /** Most messages returned. Default 10. */
   readonly max?: number | undefined;
-  /** How long it waits for the first one; 0 looks at what is there. Default 10,000. */
+  /** How long to wait for the first message, in ms; 0 only checks. Default 10,000. */
   readonly waitMs?: number | undefined;
-  /** Ends the wait: what there is by then, or [], is the answer. */
+  /** Ends the wait: `receive` returns the messages so far, or []. */
   readonly signal?: AbortSignal | undefined;
 }
 
 const OF_A_HANDLER = ["handler", "concurrency", "transactional", "isUnavailable", "handlerTimeoutMs", "warnAfterMs"];
 const OPTIONS = [...CONSUME_OPTIONS.filter((name) => !OF_A_HANDLER.includes(name)), "maxUnsettled", "settleWithinMs"];
 
-/** The longest that a timer of Node can run. */
+/** Longest delay of a Node.js timer. */
 const LONGEST_MS = 2_147_483_647;
 
-/** Throws `ConfigurationError`. The rest is checked as for `consume`. */
+/** Throws `ConfigurationError`. `consume` checks the other options. */
 export function checkedPull(options: PullOptions): {
   readonly maxUnsettled: number;
   readonly settleWithinMs: number;
@@ -56,7 +56,7 @@ export function checkedPull(options: PullOptions): {
   };
 }
 
-/** With the defaults. Throws `ConfigurationError`. */
+/** Applies the defaults. Throws `ConfigurationError`. */
 export function checkedReceive(options: ReceiveOptions): {
   readonly max: number;
   readonly waitMs: number;
@@ -75,7 +75,6 @@ export function checkedReceive(options: ReceiveOptions): {
   };
 }
 
-/** Throws `ConfigurationError`. */
 export function checkedMs(name: string, ms: number): number {
   return wholeNumber(name, ms, 1, LONGEST_MS);
 }

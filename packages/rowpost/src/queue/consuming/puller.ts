@@ -1,29 +1,28 @@
-/** A member of a group for those who run their own loop. */
 import type { Consumer } from "./consumer.ts";
 import { createDesk, type PulledMessage } from "./desk.ts";
 import type { Lanes } from "./lanes.ts";
 import { type ConsumerSettings, consumerSettings } from "./options.ts";
 import { checkedPull, type PullOptions, type ReceiveOptions } from "./pull-options.ts";
 
-/** What `queue.pull` gives back. */
+/** A running puller, as returned by `queue.pull`. */
 export interface Puller extends Consumer {
   /**
-   * Up to `max` messages: as soon as there is one, those that there are, in their order within each
-   * partition; [] when none has come within `waitMs`. Messages of one ordering key are given one
-   * after the other, the next one after the settle of the earlier. May be called while an earlier
-   * call waits.
+   * Returns up to `max` messages as soon as there is one, in order within each partition; [] when
+   * none came within `waitMs`. A message of an ordering key is given only after the previous one is
+   * settled. May be called while an earlier call waits.
    *
-   * Rejects with `ConfigurationError`, and with `PullerStoppedError` once it is stopped.
+   * Rejects with `ConfigurationError`, and with `PullerStoppedError` after a stop.
    */
   receive(options?: ReceiveOptions): Promise<PulledMessage[]>;
   /**
-   * Gives out nothing more, and waits up to `drainTimeoutMs` for what is received and not settled;
-   * then that comes again for another member, as the same attempt. `drained`: nothing was left.
+   * Hands out nothing more and waits up to `drainTimeoutMs` for messages received and not settled.
+   * Those left come again for another member, as the same attempt. `drained` is true when nothing
+   * was left.
    */
   stop(): Promise<{ readonly drained: boolean }>;
 }
 
-/** Throws what is wrong with the options, before any SQL. */
+/** Checks the options before any SQL. */
 export async function startPuller(
   join: (settings: ConsumerSettings, lanes: Lanes) => Promise<Consumer>,
   options: PullOptions,

@@ -1,4 +1,3 @@
-/** Counters, joining a group and leaving it, where it is, and what is due again. */
 import {
   after,
   by,
@@ -19,9 +18,9 @@ import type { GroupStart } from "../store.ts";
 const DAY_MS = 86_400_000;
 
 /**
- * Of each topic one row with a JSON object of last ids by partition, groupid NULL; and one row for
- * each paused group of theirs, counters NULL. The list is filled up to a power of two: few texts.
- * PostgreSQL plans a list of single parameters once; for one array it planned each time, 0.15 ms
+ * One row per topic with a JSON object of last ids by partition and groupid NULL, and one per
+ * paused group with counters NULL. Padded to a power of two to keep the number of texts small.
+ * PostgreSQL plans a list of single parameters once; an array was planned each time, 0.15 ms
  * instead of 0.04.
  */
 export function readCounters(topics: readonly string[]): Cold {
@@ -35,9 +34,8 @@ FROM message_group AS g${by("PRIMARY")} WHERE g.topic_id IN (${wanted}) AND g.pa
 }
 
 /**
- * Rows of the group for partitions that have none. Two members that join at once meet at the
- * primary key; what is there stays as it is. Records of a deleted group stay: another round lets
- * one of its name write its own.
+ * Two members that join at once meet at the primary key; existing rows stay. Records of a deleted
+ * group stay: another round lets a group of the same name write its own.
  */
 export function insertProgress({ topic, group }: GroupKey, start: GroupStart): Cold {
   const from =
@@ -53,16 +51,16 @@ export const readProgress = (key: GroupKey): Cold => cold("readProgress")`
 SELECT partition_no AS partitionno, ${textOf("next_message_id")} AS nextid, round, ${textOf("epoch")} AS epoch
 FROM message_consumption WHERE ${ofGroup(key)}`;
 
-/** The oldest first. */
+/** Oldest first. */
 export const dueRedeliveries = (key: GroupKey, partition: number, limit: number): Cold => cold("dueRedeliveries")`
 SELECT ${textOf("message_id")} AS id, attempt, first_attempt AS firstattempt, ordering_key AS orderingkey FROM message_redelivery
 WHERE ${ofGroup(key)} AND partition_no = ${partition} AND state = 0 AND next_attempt_at <= ${now}
 ORDER BY next_attempt_at LIMIT ${limit}`;
 
-/** Locks the row of the member until its own end. */
+/** Locks the member's row until its own end. */
 export const removeMember = (key: GroupKey, owner: string): Cold => cold("removeMember")`
 DELETE FROM message_consumer WHERE ${ofGroup(key)} AND owner = ${owner}`;
 
-/** Locks the rows of those that were last seen a day ago, until its own end. */
+/** Locks rows last seen over a day ago until its own end. */
 export const forgetMembers = (key: GroupKey): Cold => cold("forgetMembers")`
 DELETE FROM message_consumer WHERE ${ofGroup(key)} AND seen_at < ${after(-DAY_MS)}`;

@@ -1,4 +1,4 @@
-/** The moment in which the loop of a partition ends: what comes just then is not left lying. */
+/** A message that arrives just as the loop of a partition ends must be handled. */
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createHandlingReports } from "../../runtime/handling-reports.ts";

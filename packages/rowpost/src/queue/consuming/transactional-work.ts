@@ -1,4 +1,4 @@
-/** Handlers one after the other, within the transaction that settles them. */
+/** Runs handlers in order within the transaction that settles them. */
 import { linkSignals, unlessAborted } from "../../runtime/abort.ts";
 import { backoffMs, retryPauseMs } from "../../runtime/backoff.ts";
 import { DatabaseConflictError, describeError, RowpostError, TransactionLostError } from "../../runtime/errors.ts";
@@ -10,24 +10,22 @@ import type { Together } from "./options.ts";
 import type { Finished, Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
-/** A transaction takes no further message after this long: what it has locked waits for it. */
+/** Others wait for its locks: it takes no further message after this long. */
 const LONG_TRANSACTION_MS = 200;
 /**
- * Times that the transaction of one message is tried again, uncounted, after what may be somebody
- * else's fault. More may be the message's: one that always breaks the connection must not stop its
- * partition for ever.
+ * Uncounted retries after an error that may not be the message's fault. Limited, because a message
+ * that always breaks the connection must not stop its partition forever.
  */
 const UNCOUNTED_TRIES = 5;
 /**
- * The same where another transaction was in the way, which is nobody's fault and passes. A lock
- * that is never free must not stop the partition for ever.
+ * The same for conflicts, which pass; a lock never released must not stop the partition forever.
  */
 const MOST_CONFLICTS = 100;
 const CONFLICT_PAUSE = { baseMs: 20, factor: 2, maxMs: 1_000 };
 
 class FencedOut extends Error {}
 
-/** Its handler still runs, and may write: the transaction must not go on. */
+/** The handler still writes, so the transaction must not continue. */
 class Late extends Error {
   readonly delivery: Delivery;
 
@@ -37,7 +35,7 @@ class Late extends Error {
   }
 }
 
-/** What its handler calls is away. */
+/** A service its handler calls is away. */
 class Away extends Error {
   readonly delivery: Delivery;
   readonly met: unknown;
@@ -49,27 +47,24 @@ class Away extends Error {
   }
 }
 
-/** A batch was not consumed as a whole. Nobody can tell which writes belong to what failed. */
+/** A batch failed in part, with inseparable writes. */
 class Apart extends Error {}
 
 export function createTransactionalWork(options: WorkOptions): Work {
   const { settings, store, place } = options;
   const { logger, clock, topic, group, maxAttempts, batches } = settings;
   const rests = createRests(clock, logger, { topic, group });
-  /** How often another transaction was in its way, alone in its own. */
+  /** Conflicts of a delivery alone in its transaction. */
   const conflicts = new WeakMap<Delivery, number>();
-  /** Partitions whose next batch waits for more messages. */
   const gathering = new Map<Partition, ReturnType<typeof linkSignals>>();
-  /** Since when the first message of the next batch waits. */
   const waitsSinceMs = new WeakMap<Partition, number>();
 
   async function workThrough(partition: Partition): Promise<void> {
     const { signal } = partition.abort;
-    /** Transactions of the first delivery that failed after its handler had run. */
+    /** Failures of the first delivery after its handler ran. */
     let tries = 0;
-    /** Transactions that failed in a row. */
     let failures = 0;
-    /** Deliveries that go one by one, because a transaction with them failed as a whole. */
+    /** Their common transaction failed: they go one by one. */
     let alone = 0;
     while (!signal.aborted) {
       if (batches !== undefined && alone === 0) await gathered(partition, batches);
@@ -112,7 +107,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
           continue;
         }
         await clock.sleep(retryPauseMs(failures), signal);
-        // Where no handler came to its end, it is the database's fault, however often.
+        // If no handler ended, the fault is the database's.
         if (!handlersRan) continue;
         tries += 1;
         if (mayPass(error) && tries < UNCOUNTED_TRIES) continue;
@@ -121,7 +116,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     }
   }
 
-  /** A batch is full or has waited as long as it may, or a redelivery has its turn before it. */
+  /** The batch is full, its time has passed, or a redelivery goes first. */
   async function gathered(partition: Partition, { size, waitMs }: Together): Promise<void> {
     const { abort, again, careful, window } = partition;
     if (window.length === 0) return;
@@ -129,7 +124,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     const sinceMs = waitsSinceMs.get(partition) ?? nowMs;
     waitsSinceMs.set(partition, sinceMs);
     const leftMs = waitMs - (nowMs - sinceMs);
-    // What goes one by one is never more than one.
+    // Careful messages come one at a time.
     const isAlone = careful.fresh + careful.again > 0;
     if (leftMs <= 0 || isAlone || again.size > 0 || window.length >= size) return;
     const waiting = linkSignals(abort.signal);
@@ -139,7 +134,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     waiting.release();
   }
 
-  /** Nothing else of its partition goes on: they are handled in their order. */
+  /** The partition waits too, because its messages are handled in order. */
   async function rest(partition: Partition, { delivery, met }: Away): Promise<void> {
     const { signal } = partition.abort;
     delivery.outcome = undefined;
@@ -154,7 +149,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     await unlessAborted(signal, until, () => undefined).catch(() => undefined);
   }
 
-  /** The same one again, and none before it; with a pause in which the others can get through. */
+  /** Retries the same message after a pause in which the others can finish. */
   async function waitForOthers(partition: Partition, delivery: Delivery, error: unknown): Promise<void> {
     const { id, key } = delivery.message;
     const times = (conflicts.get(delivery) ?? 0) + 1;
@@ -175,9 +170,8 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   /**
-   * The effects of the batch, its records and the progress: all of it, or nothing. Where another
-   * transaction was in the way of a handler, or what it calls is away, it is all that was before
-   * that; then throws what it met.
+   * Commits effects, records and progress together. On a conflict, or a service away, commits the
+   * messages before it and throws.
    */
   async function commit(partition: Partition, batch: readonly Delivery[]): Promise<void> {
     let conflict: Error | undefined;
@@ -187,7 +181,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
       else ({ handled, conflict } = await handleEach(tx, partition, batch));
       const settlement = partition.settlementOf(handled);
       await settings.reach("within settle");
-      // Last, so that the lease can be renewed meanwhile; the row stays locked until the commit.
+      // Last, so that the lease can be renewed meanwhile.
       if (!(await store.settleIn(tx, settings.owner, settlement, place))) throw new FencedOut();
       await settings.reach("before settle");
       return { deliveries: handled, settlement };
@@ -197,7 +191,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     if (conflict !== undefined) throw conflict;
   }
 
-  /** One after the other, each behind a savepoint, until the transaction has taken long. */
+  /** Each behind a savepoint, until the transaction has taken too long. */
   async function handleEach(
     tx: Transaction,
     partition: Partition,
@@ -223,7 +217,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     return { handled, conflict: undefined };
   }
 
-  /** By one call of the handler: all of it is consumed, or nothing of its transaction stays. */
+  /** All is consumed, or nothing stays. */
   async function handleTogether(
     { together }: Together,
     tx: Transaction,
@@ -242,7 +236,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     );
     const bad = outcomes.find((outcome) => outcome.kind === "failed" || outcome.kind === "away");
     if (bad !== undefined) {
-      // They have not begun as far as a stop or a pause is concerned.
+      // To a stop or a pause they have not begun.
       for (const delivery of handled) delivery.startedMs = undefined;
       throw new Apart("a batch failed", { cause: ("thrown" in bad && bad.thrown) || bad.error });
     }
@@ -255,8 +249,8 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   /**
-   * A handler that fails takes back what it has written, and nothing else. Gives back what it met
-   * where another transaction was in the way, or what it calls is away: it has to be handled again.
+   * Rolls back the writes of a failing handler only. Returns the error of a conflict or a service
+   * away: the message is handled again.
    */
   async function handleIn(tx: Transaction, partition: Partition, delivery: Delivery): Promise<Error | undefined> {
     delivery.outcome = uncalled(delivery);
@@ -269,7 +263,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     const { signal } = partition.abort;
     const outcome = await deliver(settings, delivery, { tx, signal });
     delivery.outcome = outcome;
-    // It may have failed because it heeds the signal, as it should.
+    // It may have failed because of the signal.
     if (signal.aborted && outcome.kind !== "consumed") throw new FencedOut();
     const { failure } = tx;
     let thrown: unknown;
@@ -287,7 +281,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
         delivery.outcome = failedAttempt(delivery, thrown);
       }
     }
-    // Throws where the database has ended the transaction, and says why.
+    // Throws if the database has ended the transaction.
     await run(tx, "ROLLBACK TO SAVEPOINT rowpost_message");
     await run(tx, "RELEASE SAVEPOINT rowpost_message");
     if (outcome.kind === "away") return new Away(delivery, outcome.error);
@@ -300,9 +294,9 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   /**
-   * Not even alone: a failed attempt, written without a transaction of the user's. False: it could
-   * not be written. Where the transaction took effect after all, the partition is fenced out, and
-   * begins again behind it.
+   * Writes a failed attempt outside the user's transaction, after the message failed alone. Returns
+   * false when that failed. If the transaction took effect after all, the partition is fenced out
+   * and restarts behind it.
    */
   async function giveUp(partition: Partition, delivery: Delivery, error: unknown): Promise<boolean> {
     delivery.outcome = failedAttempt(delivery, error);
@@ -325,13 +319,13 @@ export function createTransactionalWork(options: WorkOptions): Work {
     if (isTurn) gathering.get(partition)?.abort("it is somebody's turn");
     partition.settling ??= workThrough(partition).finally(() => {
       partition.settling = undefined;
-      // Came between the last look and here.
+      // Arrived between the last look and here.
       const isMore = partition.window.length > 0 || partition.again.size > 0;
       if (isMore && !partition.abort.signal.aborted) begin(partition);
     });
   }
 
-  // One after the other: nothing is finished ahead.
+  // Handled in order, so nothing is finished ahead.
   return { begin, look: () => undefined, close: () => rests.close() };
 }
 
@@ -339,12 +333,12 @@ function wasHandled({ outcome }: Delivery): boolean {
   return outcome?.kind === "consumed" || outcome?.kind === "failed";
 }
 
-/** The database's word is final only where rowpost knows what it means. */
+/** Unknown errors may pass. */
 function mayPass(error: unknown): boolean {
   return !(error instanceof RowpostError) || error.retriable;
 }
 
-/** PostgreSQL refuses whatever comes behind a statement that failed, the RELEASE too. */
+/** After a failed statement, PostgreSQL refuses everything, including RELEASE. */
 function wentOn(failure: unknown): TransactionLostError {
   const said = failure === undefined ? "" : ` (${describeError(failure)})`;
   return new TransactionLostError(

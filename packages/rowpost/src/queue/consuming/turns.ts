@@ -1,14 +1,12 @@
 /**
- * Tasks that begin only when somebody asks. Those of a partition begin strictly in the order they
- * came: one that waits for its ordering key lets nothing past. Progress is the lowest unfinished
- * id, so the settle of a message waits for all before it; were one of these still to be asked for,
- * a caller that settles what it has before it asks again would wait for ever.
+ * Tasks that begin on request, in the strict order of their partition: one that waits for its
+ * ordering key lets nothing past. A settle waits for all earlier messages, so if one of those were
+ * not handed out, a caller that settles before it asks for more would wait forever.
  */
 import type { Task } from "../../runtime/lanes.ts";
 import type { Lanes } from "./lanes.ts";
 
 export interface Turns extends Lanes {
-  /** Begins what may begin now. */
   begin(): void;
 }
 
@@ -17,9 +15,9 @@ interface Turn {
   readonly task: Task;
 }
 
-/** Makes turns with nothing in them. Tasks must not reject, nor be put off. */
+/** Tasks must neither reject nor be postponed. */
 export function createTurns(mayBegin: () => boolean): Turns {
-  /** By partition; whose turn comes next is first. */
+  /** By partition, in order of turns. */
   const waiting = new Map<number, Turn[]>();
   const busy = new Set<string>();
 
@@ -28,7 +26,6 @@ export function createTurns(mayBegin: () => boolean): Turns {
       const [turn] = turns;
       if (turn === undefined || (turn.lane !== undefined && busy.has(turn.lane))) continue;
       turns.shift();
-      // Behind the other partitions.
       waiting.delete(partition);
       if (turns.length > 0) waiting.set(partition, turns);
       return turn;

@@ -83,7 +83,7 @@ test("counters that are forgotten are not given while a look reads newer ones", 
   seat.forget();
   seat.rest(true);
   await clock.advance(5);
-  // The look's own read is the second, and has no answer yet.
+  // The second read is the look's own, still unanswered.
   expect(answers).toHaveLength(2);
   seat.rest(false);
   const asked = seat.counters();

@@ -1,7 +1,4 @@
-/**
- * Who looks for the consumers of a queue when they have nothing to do: one loop for all, and one
- * LISTEN. A consumer rests until there is something for it.
- */
+/** One poll loop and one LISTEN for all idle consumers of a queue. */
 import type { AppendNews, QueueDatabase } from "../../databases/database.ts";
 import { partitionOfId, queueMonth } from "../../message/queue-id.ts";
 import { createPollPace } from "../../relay/pacing/poll-pace.ts";
@@ -17,24 +14,23 @@ import type { ConsumerSettings } from "./options.ts";
 export interface Watched {
   readonly store: Pick<ConsumptionStore, "counters" | "firstDue">;
   readonly settings: Pick<ConsumerSettings, "logger" | "poll" | "topic">;
-  /** The counters have changed, or could not be read. */
+  /** The counters changed or could not be read. */
   readonly onNews: () => void;
   readonly onDue: (firstDue: ReadonlyMap<number, number>) => void;
-  /** Four times a second; the event loop came to it so late. */
+  /** Four times a second, with the delay of the event loop. */
   readonly onTick: (lateMs: number) => void;
 }
 
-/** A consumer's place. */
 export interface Seat {
-  /** As they were read last, for a round of the consumer. */
+  /** Counters for a round, as last read. */
   counters(): Promise<Counters>;
-  /** The next round reads them: those that there are may be older than what it asks about. */
+  /** The known counters may be too old for the next round. */
   forget(): void;
-  /** The round has found something: there may be more up to the same counters. */
+  /** There may be more up to the same counters. */
   found(): void;
-  /** The round has found nothing. True: its counters were those of an earlier round. */
+  /** Returns true if the round used counters of an earlier one. */
   wantsNewer(): boolean;
-  /** True: it has nothing to do, and waits for news. */
+  /** True: idle, waiting for news. */
   rest(isResting: boolean): void;
   leave(): Promise<void>;
 }
@@ -46,33 +42,31 @@ export interface Watch {
 interface Place extends Watched {
   isResting: boolean;
   seen: Counters | undefined;
-  /** How often newer counters were wanted, and how often when the read of `seen` began. */
+  /** How often newer counters were wanted: now, and before `seen` was read. */
   wanted: number;
   seenSince: number;
   readAtMs: number;
-  /** The round that goes on has them from an earlier one. */
   isReused: boolean;
-  /** Rings before the last look, and before the one that `seen` is from. */
+  /** Rings before the last look, and before `seen` was read. */
   rings: number;
   seenRings: number;
-  /** Reads under way, and what was heard meanwhile, which they may not have seen. */
+  /** Reads under way, and news they may have missed. */
   reads: number;
   heard: AppendNews[];
-  /** `seen` knows of an append that no round has looked for. */
+  /** `seen` has an append that no round has looked for. */
   hasNews: boolean;
   isAsking: boolean;
   isAskingDue: boolean;
 }
 
 const POLL_MS = 100;
-/** Where the database tells of appends. */
+/** Where the database notifies of appends. */
 const NOTIFIED_POLL_MS = 1_000;
-/** How often it is asked what others have made due: a person, or the last owner of a partition. */
+/** For redeliveries made due by a person or a partition's last owner. */
 const DUE_MS = 1_000;
 const TICK_MS = 250;
-/** How long a busy consumer goes on with the counters that it has, and notices no pause. */
+/** A busy consumer does not notice a pause for this long. */
 const FRESH_MS = 50;
-/** A connection that is silent holds up the others no longer than this. */
 const PATIENCE_MS = 1_000;
 
 export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">, clock: Clock = systemClock): Watch {
@@ -131,7 +125,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
     try {
       if ((await read(place)) === before) return;
     } catch {
-      // It reads by itself then, and says so where that fails as well.
+      // The consumer then reads by itself and logs a second failure.
     } finally {
       place.isAsking = false;
     }
@@ -154,7 +148,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
     }
   }
 
-  /** One question at a time: those that hang would each hold a connection. */
+  /** Hanging queries would each hold a connection. */
   async function askOne(place: Place): Promise<void> {
     if (place.isAskingDue) return;
     place.isAskingDue = true;
@@ -194,7 +188,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
     }
   }
 
-  /** False: it has to look. */
+  /** Returns false when a look is needed. */
   function hear(place: Place, news: AppendNews): boolean {
     if (place.settings.topic !== news.topic) return true;
     if (place.reads > 0) {
@@ -260,7 +254,7 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
         wantsNewer() {
           const { isReused } = place;
           if (isReused) place.wanted += 1;
-          // Once: a round without partitions reads none, and would ask for ever.
+          // A round without partitions reads none and would ask forever.
           place.isReused = false;
           return isReused;
         },
@@ -282,10 +276,9 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
 }
 
 /**
- * Undefined: it takes a look. An id of another month than the last one known moves a reader to that
- * month's table, which is for counters of this topic alone to say: the channel is one for all
- * schemas of a database. Within the month it only bounds what is read, and what is read is all that
- * was committed in this partition, in order.
+ * Undefined: a look is needed. An id of another month moves a reader to that month's table, which
+ * only this topic's own counters may do: all schemas of a database share the channel. Within the
+ * month the id only bounds the read.
  */
 function withNews(counters: Counters, { lastId }: AppendNews): Counters | undefined {
   const { lastIds } = counters;

@@ -1,4 +1,3 @@
-/** What a settlement writes of deliveries: records, redeliveries, keys to be let go. */
 import { MOST_IN_A_RECORD, queueMonth } from "../../message/queue-id.ts";
 import type { ConsumptionRecord, Redelivery } from "../store.ts";
 import { type Delivery, hasRecord, holdsUp, isDone } from "./delivery.ts";
@@ -31,8 +30,8 @@ export function recordsOf(deliveries: readonly Delivery[], mode: ConsumerSetting
 }
 
 /**
- * Those that are no redelivery, in order; each stretch in one month, so that its record goes with
- * the messages when their month is dropped, and short enough to be looked for.
+ * In order, without redeliveries. Each stretch lies in one month, so that its record is dropped
+ * with the messages, and is short enough to be searched for.
  */
 function stretches(deliveries: readonly Delivery[]): readonly Delivery[][] {
   const all: Delivery[][] = [];
@@ -92,8 +91,7 @@ export function redeliveryOf(
 }
 
 /**
- * Keys whose first waiting message may be due: something before it is done, or it has just come to
- * wait and there may be nothing before it any more.
+ * Keys whose first waiting message may be due: one before it is done, or it has just begun to wait.
  */
 export function releasedKeys(deliveries: readonly Delivery[]): string[] {
   const keys = deliveries

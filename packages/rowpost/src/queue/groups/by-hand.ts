@@ -1,5 +1,3 @@
-/** What people do to the messages of groups, one by one. */
-
 import type { Room, Run } from "../../databases/sql/queue/room.ts";
 import { integer, lowerCased, type Row, text, textOrNull } from "../../databases/sql/rows.ts";
 import { partitionOfId, queueMonth } from "../../message/queue-id.ts";
@@ -10,28 +8,27 @@ import type { HandNote, HandResult, Removal, StoredRedelivery } from "./requests
 import * as own from "./statements.ts";
 import { firstUnread, monthsOf } from "./unread.ts";
 
-/** The instance in a record of what a person has decided. */
+/** Instance in records of changes by hand. */
 const BY_HAND = "by hand";
 const ERROR_LENGTH = 1_000;
 
-/** Changes by hand. */
 export interface ChangesByHand {
   /**
-   * Due now, under the lock of the partition's progress; a dead letter with all its attempts. What
-   * waits behind another one of its ordering key goes on waiting. With a record of each.
+   * Makes messages due now, with a record each, under the lock of the partition's progress. A dead
+   * letter gets all its attempts again; messages behind another of their ordering key keep waiting.
    */
   redeliver(key: GroupKey, partition: number, ids: readonly string[], note: HandNote): Promise<HandResult[]>;
-  /** Out of message_redelivery, with a record, under the lock of the partition's progress. */
+  /** Removes redeliveries with a record, under the lock of the partition's progress. */
   removeIn(tx: Executor, key: GroupKey, partition: number, removal: Removal): Promise<HandResult[]>;
   remove(key: GroupKey, partition: number, removal: Removal): Promise<HandResult[]>;
   /**
-   * Moves the progress behind this message if it is the first that the group has not finished, and
-   * fences out whoever holds the partition. `finished`: the group is behind it already.
+   * Passes the group's first unfinished message and fences out the partition's owner. `finished`:
+   * the group is already past it.
    */
   skipHead(key: GroupKey, id: string, note: HandNote): Promise<"skipped" | "finished" | "not the first" | "no message">;
 }
 
-/** Each locks the partition's progress first, as every settle does. */
+/** Locks the partition's progress first, as every settle does. */
 export function changesByHand({ statements, ...room }: Room): ChangesByHand {
   const { redelivery, consume } = statements;
 
@@ -57,7 +54,7 @@ export function changesByHand({ statements, ...room }: Room): ChangesByHand {
     );
   }
 
-  /** Of a month whose tables are gone there is nothing to keep. */
+  /** A month without tables takes no records. */
   async function record(run: Run, key: GroupKey, round: number, ids: readonly string[], entry: Entry): Promise<void> {
     const months = await room.months(key.topic, run);
     const error = `${entry.note.author}: ${entry.note.reason}`.slice(0, ERROR_LENGTH);
@@ -104,7 +101,7 @@ export function changesByHand({ statements, ...room }: Room): ChangesByHand {
         const found = await states(run, key, partition, ids);
         const changed = ids.filter((id) => {
           const row = found.get(id);
-          // What waits behind another one of its ordering key would overtake it.
+          // It would overtake a message of its ordering key.
           return row?.state === "dead" || (row?.state === "waiting" && !row.isBehind);
         });
         if (changed.length > 0) {
@@ -133,7 +130,7 @@ export function changesByHand({ statements, ...room }: Room): ChangesByHand {
   };
 }
 
-/** On handles of users aliases may come back in capitals. */
+/** User handles may return aliases in capitals. */
 function inTransactionOf({ within }: Pick<Room, "within">, tx: Executor): Run {
   const run = within(tx);
   return async (statement) => {
@@ -144,7 +141,7 @@ function inTransactionOf({ within }: Pick<Room, "within">, tx: Executor): Run {
 
 interface Entry extends Pick<ConsumptionRecord, "result"> {
   readonly note: HandNote;
-  /** Default 0: nothing comes after it. */
+  /** Default 0: nothing follows it. */
   readonly attemptOf?: (id: string) => number;
 }
 type Locked = Map<string, Pick<StoredRedelivery, "state" | "attempt" | "orderingKey"> & { readonly isBehind: boolean }>;

@@ -1,4 +1,3 @@
-/** What `queue` offers for groups and their dead letters. */
 import { checkOptions } from "../../runtime/check-options.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
 import {
@@ -27,49 +26,51 @@ import {
   skip,
 } from "./groups.ts";
 
-/** Looking at consumer groups, and what people do to them; of `queue`. */
+/** Calls of `queue` that inspect consumer groups and change them by hand. */
 export interface GroupCalls {
   /**
-   * The topic's consumer groups: how far behind, who holds which partition, what holds them up.
-   * Counts are exact up to a limit.
+   * Returns the topic's consumer groups: lag, holders of partitions, and what holds them up. Counts
+   * are exact up to a limit.
    */
   groups(options: GroupsOptions): Promise<GroupStatus[]>;
-  /** Members of the group take nothing more until {@link resume}. False: it was paused already. */
+  /**
+   * Pauses the members of the group until {@link resume}. Returns false when it was already paused.
+   */
   pause(options: HandOptions): Promise<boolean>;
-  /** False: it was not paused. */
+  /** Returns false when it was not paused. */
   resume(options: Pick<HandOptions, "topic" | "group">): Promise<boolean>;
   /**
-   * The group never gets this message: a redelivery or dead letter of it, or the first one that it
-   * has not finished. A record says who did it and why.
+   * Skips a message for the group for good: a redelivery, a dead letter, or the group's first
+   * unfinished message. A record keeps author and reason.
    *
    * Throws `UnknownGroupError`, `CannotSkipError`.
    */
   skip(options: SkipOptions): Promise<void>;
-  /** What the group has given up, or gets again; with the last errors. */
+  /** Lists dead letters and redeliveries of the group with their last errors. */
   deadLetters(options: DeadLetterOptions): Promise<DeadLetterPage>;
   /**
-   * Dead letters are delivered again, with all their attempts; what waits anyway, at once, unless
-   * it waits behind another one of its ordering key. Records say who did it and why.
+   * Redelivers dead letters with all their attempts, and waiting messages at once unless they wait
+   * behind another of their ordering key. Records keep author and reason.
    */
   redeliver(options: RedeliverOptions): Promise<HandReport>;
-  /** The group never gets these dead letters again. Records say who did it and why. */
+  /** Discards dead letters for good. Records keep author and reason. */
   discard(options: DiscardOptions): Promise<HandReport>;
   /**
-   * Appends a changed copy of a dead letter, for this group alone, and discards the old one: both
-   * or neither. Resolves to the copy's id. Throws `NoDeadLetterError`.
+   * Appends a changed copy of a dead letter for this group alone and discards the old one, both or
+   * neither. Resolves to the copy's id. Throws `NoDeadLetterError`.
    */
   editDeadLetter(options: EditOptions): Promise<string>;
   /**
-   * Removes a group that nobody reads with any more: its progress, redeliveries, dead letters and
-   * log of rewinds. It holds no month back then. What it consumed stays in the records, and one of
-   * its name begins anew. False: there was none.
+   * Removes an unused group with its progress, redeliveries, dead letters and log of rewinds, so
+   * that it no longer holds a month back. Its records stay, and a new group of the same name starts
+   * anew. Returns false when it does not exist.
    *
    * Throws `GroupInUseError` while it has living members, `UnknownTopicError`.
    */
   deleteGroup(options: { readonly topic: string; readonly group: string }): Promise<boolean>;
 }
 
-/** What is wrong with the options is said before any SQL. */
+/** Options are checked before any SQL. */
 export function groupCalls(parts: DeadLetterParts): GroupCalls {
   const { store, ip } = parts;
   return {
@@ -81,7 +82,7 @@ export function groupCalls(parts: DeadLetterParts): GroupCalls {
       return await store.setPause(key, note);
     },
     async resume(options) {
-      // What was given to `pause` may be given here too.
+      // Takes the options of `pause` too.
       checkOptions("resume", options, HAND);
       const { topic, group } = options;
       const key = { topic: checkTopic(topic), group: checkGroup(group) };

@@ -1,4 +1,4 @@
-/** Dead letters and redeliveries of a group: listed, redelivered, edited as a copy, discarded. */
+/** Lists, redelivers, edits and discards the dead letters and redeliveries of a group. */
 
 import { checkQueueId } from "../../message/queue-errors.ts";
 import { partitionOfId } from "../../message/queue-id.ts";
@@ -16,78 +16,78 @@ import { checkedHand, type GroupParts, HAND, type HandOptions, requireGroup } fr
 import type { Groups } from "./looking.ts";
 import type { HandResult, StoredRedelivery } from "./requests.ts";
 
-/** Which redeliveries are meant. */
+/** Selects redeliveries. */
 export interface DeadLetterFilter {
   /** The topic. */
   readonly topic: string;
   /** The consumer group. */
   readonly group: string;
-  /** `dead` (default): what was given up. `waiting`: what comes again. */
+  /** `dead` (default): given up. `waiting`: comes again. */
   readonly state?: "dead" | "waiting" | "both" | undefined;
-  /** Part of the last error, as it is written. */
+  /** Part of the last error, matched verbatim. */
   readonly error?: string | undefined;
 }
 
 /** Options of `queue.deadLetters`. */
 export interface DeadLetterOptions extends DeadLetterFilter {
-  /** At most so many. Default 100. */
+  /** Longest page. Default 100. */
   readonly limit?: number | undefined;
-  /** Where the page before ended: its `next`. */
+  /** `next` of the previous page. */
   readonly after?: string | undefined;
 }
 
-/** A message that a group gets again, or no more. */
+/** A dead letter or a redelivery of a group. */
 export interface DeadLetter {
   /** Id of the message. */
   readonly id: string;
-  /** From 0. */
+  /** Partition, from 0. */
   readonly partition: number;
-  /** Given up, or to come again. */
+  /** Given up, or waiting to come again. */
   readonly state: "dead" | "waiting";
   /** Attempts so far. */
   readonly attempt: number;
-  /** What the last one ended with. */
+  /** Error of the last attempt. */
   readonly error: string | undefined;
-  /** Undefined for a dead letter, and for one that waits behind another one of its ordering key. */
+  /** Undefined for a dead letter, and behind another message of its ordering key. */
   readonly nextAttemptAt: string | undefined;
-  /** When it came to this. */
+  /** When it entered this state. */
   readonly since: string;
-  /** Undefined: its row is not there any more. */
+  /** Undefined when its row is gone. */
   readonly message: TailedMessage | undefined;
 }
 
-/** A page of {@link DeadLetter}s, in order of partition and id. */
+/** A page of {@link DeadLetter}s, ordered by partition and id. */
 export interface DeadLetterPage {
-  /** In order of partition and id. */
+  /** Ordered by partition and id. */
   readonly letters: readonly DeadLetter[];
-  /** Goes into `after`; undefined: that was all. */
+  /** Value for `after`; undefined on the last page. */
   readonly next: string | undefined;
 }
 
-/** Options of `queue.redeliver` and `queue.discard`: messages by their ids, or all that match. */
+/** Options of `queue.redeliver` and `queue.discard`: ids, or everything that matches. */
 export interface RedeliverOptions extends DeadLetterFilter, HandOptions {
-  /** These, whatever the filter says. */
+  /** These messages, regardless of the filter. */
   readonly ids?: readonly string[] | undefined;
-  /** Without ids: all that match the filter. */
+  /** Without ids: everything that matches the filter. */
   readonly all?: true | undefined;
 }
 
 /** Options of `queue.discard`. */
 export interface DiscardOptions extends Omit<RedeliverOptions, "state"> {}
 
-/** What became of a change. */
+/** Result of a change by hand. */
 export interface HandReport {
-  /** Messages that were changed. */
+  /** Number of changed messages. */
   readonly changed: number;
-  /** Ids that were named and are in no state for it, with the one that they are in. */
+  /** Ids that could not be changed, each with its state. */
   readonly conflicts: readonly { readonly id: string; readonly state: "waiting" | "dead" | "aside" | "absent" }[];
 }
 
 /** Options of `queue.editDeadLetter`. */
 export interface EditOptions extends HandOptions {
-  /** The dead letter. */
+  /** Id of the dead letter. */
   readonly id: string;
-  /** What is different in the copy; the rest is as it was. */
+  /** Fields to change in the copy. */
   readonly change: Partial<
     Pick<QueueMessage, "body" | "headers" | "contentType" | "jsonText" | "key" | "type" | "orderingKey">
   >;
@@ -95,7 +95,7 @@ export interface EditOptions extends HandOptions {
 
 const FILTER: OptionKinds<DeadLetterFilter> = { topic: "any", group: "any", state: "any", error: "string" };
 const { state: _state, ...FILTER_OF_DEAD } = FILTER;
-/** The message itself is checked when it is appended. */
+/** The append checks the message itself. */
 const CHANGE: OptionKinds<EditOptions["change"]> = {
   body: "any",
   headers: "any",
@@ -109,22 +109,21 @@ const CHANGE: OptionKinds<EditOptions["change"]> = {
 const PAGE = 500;
 
 export interface DeadLetterParts extends GroupParts {
-  /** Reads messages; knows no group. */
+  /** Reads messages, for no group. */
   readonly messages: (topic: string) => Pick<ConsumptionStore, "readIds" | "close">;
   readonly ip: string | null;
   readonly transaction: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>;
-  /** Makes the tables that an append may need: not within a transaction. */
+  /** Makes tables that an append may need, outside a transaction. */
   readonly prepare: (topic: string) => Promise<void>;
   readonly append: (
     messages: readonly QueueMessage[],
     tx: Transaction,
     own: Readonly<Record<string, string>>,
   ) => Promise<string[]>;
-  /** Something is due: consumers of this process look at once. */
+  /** Makes the consumers of this process look for due messages at once. */
   readonly wake: () => void;
 }
 
-/** One page of them. */
 export async function deadLetters(parts: DeadLetterParts, options: DeadLetterOptions): Promise<DeadLetterPage> {
   checkOptions("deadLetters", options, { ...FILTER, limit: "number", after: "any" });
   const key = keyOf(options);
@@ -144,7 +143,7 @@ export async function deadLetters(parts: DeadLetterParts, options: DeadLetterOpt
   const reader = parts.messages(key.topic);
   try {
     const letters: DeadLetter[] = [];
-    // One at a time: a body may have 16 MB.
+    // One at a time, since a body may have 16 MB.
     for (const row of found) {
       const [message] = await reader.readIds([row.id]);
       letters.push(letterOf(row, message === undefined ? undefined : tailedMessage(key.topic, message)));
@@ -155,7 +154,6 @@ export async function deadLetters(parts: DeadLetterParts, options: DeadLetterOpt
   }
 }
 
-/** Due now; a dead letter with all its attempts again. A record says who did it. */
 export async function redeliver(parts: DeadLetterParts, options: RedeliverOptions): Promise<HandReport> {
   checkOptions("redeliver", options, { ...FILTER, ...HAND, ids: "array", all: "boolean" });
   keyOf(options);
@@ -169,7 +167,6 @@ export async function redeliver(parts: DeadLetterParts, options: RedeliverOption
   return report;
 }
 
-/** Out of the dead letters; a record says who did it. */
 export async function discard(parts: DeadLetterParts, options: DiscardOptions): Promise<HandReport> {
   checkOptions("discard", options, { ...FILTER_OF_DEAD, ...HAND, ids: "array", all: "boolean" });
   const { key, note } = checkedHand(options, parts.ip);
@@ -180,7 +177,7 @@ export async function discard(parts: DeadLetterParts, options: DiscardOptions): 
   );
 }
 
-/** Appends a changed copy for this group alone, and discards the old one, in one transaction. */
+/** Both in one transaction. */
 export async function editDeadLetter(parts: DeadLetterParts, options: EditOptions): Promise<string> {
   checkOptions("editDeadLetter", options, { ...HAND, id: "any", change: "object" });
   checkOptions("editDeadLetter: change", options.change, CHANGE);
@@ -214,7 +211,7 @@ export async function editDeadLetter(parts: DeadLetterParts, options: EditOption
   return copyId;
 }
 
-/** Those of the producer, and those of rowpost's own making, which nobody may give. */
+/** Separates the producer's headers from rowpost's own, which nobody may set. */
 function partedHeaders(headers: Readonly<Record<string, string>>): readonly [Headers, Headers] {
   const entries = Object.entries(headers);
   const isOwn = ([name]: readonly [string, string]): boolean => /^rowpost-/i.test(name);
@@ -245,7 +242,7 @@ function keyOf({ topic, group, state = "dead" }: DeadLetterFilter): GroupKey {
   return { topic: checkTopic(topic), group: checkGroup(group) };
 }
 
-/** In order of partition and id, whose order is that of ids within a partition. */
+/** Ordered by partition and id. */
 async function* matching(
   store: Groups,
   key: GroupKey,
@@ -284,7 +281,7 @@ async function change(
   const runBatch = async (partition: number, batch: readonly string[]): Promise<void> => {
     for (const { id, result } of await run(partition, batch)) {
       if (result === "changed") changed += 1;
-      // One that matched a moment ago is no surprise; one that was named is.
+      // A conflict is reported only for ids given by the caller; a match may change meanwhile.
       else if (ids !== undefined) conflicts.push({ id, state: result });
     }
   };

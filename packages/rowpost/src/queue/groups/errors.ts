@@ -1,14 +1,14 @@
-/** What people can get wrong about groups. */
+/** Errors of calls on groups. */
 import { RowpostError } from "../../runtime/errors.ts";
 
-/** The message cannot be skipped as it is now; the message says why. Nothing was written. */
+/** The message cannot be skipped now; the error's text says why. Nothing was written. */
 export class CannotSkipError extends RowpostError {
   constructor(message: string) {
     super("CANNOT_SKIP", message);
   }
 }
 
-/** The dead letter was consumed, redelivered or discarded since. Nothing was written. */
+/** The dead letter was consumed, redelivered or discarded meanwhile. Nothing was written. */
 export class NoDeadLetterError extends RowpostError {
   constructor(id: string, group: string, now: string) {
     const state = now === "absent" ? "is not there" : `is ${now}`;
@@ -27,7 +27,7 @@ export class GroupInUseError extends RowpostError {
   }
 }
 
-/** A shadow group of this name is there. Nothing was begun. */
+/** A shadow group of this name exists. Nothing was begun. */
 export class GroupExistsError extends RowpostError {
   constructor(topic: string, group: string) {
     super(

@@ -1,4 +1,4 @@
-/** Looking at consumer groups; pausing them; skipping a message that holds one up. */
+/** Inspects consumer groups, pauses them, and skips a message that holds one up. */
 import { checkQueueId, UnknownGroupError } from "../../message/queue-errors.ts";
 import { monthOf, partitionOfId, queueIdMs } from "../../message/queue-id.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
@@ -10,37 +10,37 @@ import { CannotSkipError, GroupInUseError } from "./errors.ts";
 import type { Groups } from "./looking.ts";
 import type { HandNote, StoredGroupPartition } from "./requests.ts";
 
-/** A number that was counted up to a limit. */
+/** A count with an upper limit. */
 export interface CountUpTo {
-  /** As far as it was counted. */
+  /** The count, at most the limit. */
   readonly count: number;
-  /** There are more, perhaps. */
+  /** True when there may be more. */
   readonly atLeast: boolean;
 }
 
 /** A partition as one group sees it. */
 export interface GroupPartition {
-  /** From 0. */
+  /** Partition, from 0. */
   readonly partition: number;
-  /** The lowest id that the group has not finished. */
+  /** The group's lowest unfinished id. */
   readonly nextId: string;
-  /** Messages that the group has not finished, beside redeliveries. */
+  /** Unfinished messages, without redeliveries. */
   readonly lag: CountUpTo;
-  /** Age of the first of them; 0 when there is none. */
+  /** Age of the first unfinished message, or 0. */
   readonly lagMs: number;
-  /** The first of them; undefined when there is none. */
+  /** The first unfinished message, if any. */
   readonly head:
     | { readonly id: string; readonly key: string | undefined; readonly type: string | undefined }
     | undefined;
-  /** Since the group has written anything here; undefined: never. */
+  /** Time since the group's last write here; undefined: never. */
   readonly movedMsAgo: number | undefined;
-  /** Messages that failed and come again. */
+  /** Failed messages that come again. */
   readonly waiting: CountUpTo;
-  /** Of these, what waits behind another one of its ordering key. */
+  /** Those of `waiting` behind another message of their ordering key. */
   readonly behind: CountUpTo;
-  /** Given up after their last attempt. */
+  /** Messages given up after their last attempt. */
   readonly dead: CountUpTo;
-  /** The oldest of those that come again, with its last error. */
+  /** The oldest waiting message with its last error. */
   readonly oldestWaiting:
     | {
         readonly id: string;
@@ -49,15 +49,15 @@ export interface GroupPartition {
         readonly nextAttemptAt: string | undefined;
       }
     | undefined;
-  /** Age of the oldest message that is neither consumed nor dead; 0 when there is none. */
+  /** Age of the oldest message neither consumed nor dead, or 0. */
   readonly oldestUnfinishedMs: number;
-  /** Who holds it; undefined: nobody. */
+  /** Holder of the partition, if any. */
   readonly member:
     | {
         readonly owner: string;
         readonly label: string | undefined;
         readonly since: string | undefined;
-        /** Since its last sign of life; undefined: it has signed off. */
+        /** Time since its last heartbeat; undefined after it signed off. */
         readonly seenMsAgo: number | undefined;
       }
     | undefined;
@@ -67,21 +67,21 @@ export interface GroupPartition {
 export interface GroupStatus {
   /** Topic that it reads. */
   readonly topic: string;
-  /** Its name. */
+  /** Name of the group. */
   readonly group: string;
-  /** Who paused it, when and why; undefined: it runs. */
+  /** Author, time and reason of a pause; undefined while it runs. */
   readonly paused: { readonly at: string; readonly author: string; readonly reason: string } | undefined;
-  /** The sum over its partitions. */
+  /** Sum over its partitions. */
   readonly lag: CountUpTo;
-  /** The largest of its partitions. */
+  /** Maximum over its partitions. */
   readonly lagMs: number;
-  /** Age of the oldest message that is neither consumed nor dead; 0 when there is none. */
+  /** Age of the oldest message neither consumed nor dead, or 0. */
   readonly oldestUnfinishedMs: number;
-  /** Messages that failed and come again. */
+  /** Failed messages that come again. */
   readonly waiting: CountUpTo;
-  /** Given up after their last attempt. */
+  /** Messages given up after their last attempt. */
   readonly dead: CountUpTo;
-  /** In order of their numbers. */
+  /** Ordered by number. */
   readonly partitions: readonly GroupPartition[];
 }
 
@@ -89,39 +89,39 @@ export interface GroupStatus {
 export interface GroupsOptions {
   /** The topic. */
   readonly topic: string;
-  /** Only this one. */
+  /** Only this group. */
   readonly group?: string | undefined;
-  /** Counts of a partition are exact up to here. Default 10,000. */
+  /** Limit of exact counts per partition. Default 10,000. */
   readonly countUpTo?: number | undefined;
-  /** The same for `lag` alone, where it matters less than its age. Default: `countUpTo`. */
+  /** The same for `lag` alone. Default: `countUpTo`. */
   readonly lagUpTo?: number | undefined;
 }
 
-/** Who does it, and why: kept with it. */
+/** Author and reason of a change, stored with it. */
 export interface HandOptions {
   /** The topic. */
   readonly topic: string;
   /** The consumer group. */
   readonly group: string;
-  /** Who does it, 1 to 64 characters. */
+  /** Author, 1 to 64 characters. */
   readonly author: string;
-  /** Why, 1 to 255 characters. */
+  /** Reason, 1 to 255 characters. */
   readonly reason: string;
 }
 
 /** Options of `queue.skip`. */
 export interface SkipOptions extends HandOptions {
-  /** The message. */
+  /** Id of the message. */
   readonly id: string;
 }
 
 const LONGEST_AUTHOR = 64;
 const LONGEST_REASON = 255;
 
-/** What every change by hand has; names and texts are looked at by {@link checkedHand}. */
+/** Options of every change by hand; {@link checkedHand} checks names and texts. */
 export const HAND: OptionKinds<HandOptions> = { topic: "any", group: "any", author: "any", reason: "any" };
 
-/** Checked. Throws `ConfigurationError`, `InvalidNameError`. */
+/** Throws `ConfigurationError`, `InvalidNameError`. */
 export function checkedHand(
   options: HandOptions,
   ip: string | null,
@@ -130,7 +130,7 @@ export function checkedHand(
   return { key: { topic: checkTopic(topic), group: checkGroup(group) }, note: { ...checkedNote(options), ip } };
 }
 
-/** Checked. Throws `ConfigurationError`. */
+/** Throws `ConfigurationError`. */
 export function checkedNote({ author, reason }: Pick<HandOptions, "author" | "reason">): Omit<HandNote, "ip"> {
   return { author: note("author", author, LONGEST_AUTHOR), reason: note("reason", reason, LONGEST_REASON) };
 }
@@ -141,7 +141,7 @@ function note(name: string, value: unknown, longest: number): string {
   throw new ConfigurationError(`${name} is 1 to ${longest} characters: it is kept for whoever asks later`);
 }
 
-/** Every group of a topic, in order of their names. */
+/** Ordered by name. */
 export async function groupsOf(parts: GroupParts, options: GroupsOptions): Promise<GroupStatus[]> {
   const { store } = parts;
   checkOptions("groups", options, { topic: "any", group: "any", countUpTo: "number", lagUpTo: "number" });
@@ -154,7 +154,7 @@ export async function groupsOf(parts: GroupParts, options: GroupsOptions): Promi
   const rows = await store.partitions(topic, group);
   if (group !== undefined && rows.length === 0) throw new UnknownGroupError(topic, group);
   const nowMs = await store.nowMs();
-  // Behind the partitions: what they have lies in months that are there by now.
+  // Read after the partitions, so that their months are included.
   const months = await store.months(topic);
   const found = new Map<string, { readonly row: StoredGroupPartition; readonly partitions: GroupPartition[] }>();
   for (const row of rows) {
@@ -180,7 +180,7 @@ async function partitionStatus(
 ): Promise<GroupPartition> {
   const { partition, nextId, lastId } = row;
   const key = { topic, group: row.group };
-  // One more than is told tells whether there are more.
+  // Reads one more than the limit to see whether there are more.
   const range = { partition, fromId: nextId, toId: lastId };
   const { messages, first } = await store.unread(topic, months, range, lagUpTo + 1);
   const again = await store.redeliveries(key, partition, countUpTo + 1);
@@ -260,7 +260,7 @@ export async function requireGroup(
   return rows;
 }
 
-/** Longer than between two heartbeats of a member with a usual lease. */
+/** Longer than the heartbeat interval at usual lease lengths. */
 export const SILENT_MS = 30_000;
 
 /** Throws `GroupInUseError`. */
@@ -276,7 +276,7 @@ export async function deleteGroup(
   return outcome === "deleted";
 }
 
-/** Out of its redelivery, or as the first message that the group has not finished. */
+/** Removes its redelivery, or passes it as the group's first unfinished message. */
 export async function skip(parts: GroupParts, options: SkipOptions, ip: string | null): Promise<void> {
   const { store } = parts;
   checkOptions("skip", options, { ...HAND, id: "any" });

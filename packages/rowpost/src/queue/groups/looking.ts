@@ -1,4 +1,3 @@
-/** Looking at consumer groups, pausing and deleting them. */
 import type { QueueSql } from "../../databases/database.ts";
 import { GROUP_TABLES } from "../../databases/sql/queue/names.ts";
 import { openRoom, type Room, type Run } from "../../databases/sql/queue/room.ts";
@@ -11,32 +10,32 @@ import * as own from "./statements.ts";
 import { firstUnread, monthsOf, type Unfinished } from "./unread.ts";
 
 export interface Groups extends ChangesByHand {
-  /** In order of groups and partitions; of one group, or all. */
+  /** Ordered by group and partition; of one group, or all. */
   partitions(topic: string, group?: string): Promise<StoredGroupPartition[]>;
-  /** Epoch milliseconds of the database's clock. */
+  /** Epoch milliseconds. */
   nowMs(): Promise<number>;
-  /** Months that have a message table, in order. */
+  /** In order. */
   months(topic: string): Promise<number[]>;
-  /** What there is in a partition from one id to another, in these months; counts up to `limit`. */
+  /** Counts stop at `limit`. */
   unread(topic: string, months: readonly number[], range: Unfinished, limit: number): Promise<Unread>;
   redeliveries(key: GroupKey, partition: number, limit: number): Promise<RedeliveryCounts>;
-  /** In order of partition and id, from behind this one on. */
+  /** Ordered by partition and id, after the given place. */
   page(
     key: GroupKey,
     after: { readonly partition: number; readonly id: string },
     limit: number,
   ): Promise<StoredRedelivery[]>;
-  /** False: it was so already. `pause` undefined: go on. */
+  /** Returns false when nothing changed. `pause` undefined: resumes. */
   setPause(key: GroupKey, pause: { readonly author: string; readonly reason: string } | undefined): Promise<boolean>;
   /**
-   * What there is of the group, but for its records, unless a member was seen within `silentMs`:
-   * then their labels. A group of its name begins anew, in a round of its own.
+   * Deletes everything except the records, or returns the labels of members seen within `silentMs`.
+   * A new group of the same name gets a new round.
    */
   deleteGroup(key: GroupKey, silentMs: number): Promise<"deleted" | "absent" | readonly string[]>;
   close(): Promise<void>;
 }
 
-/** Makes it. No connection is opened before its first use. */
+/** Opens no connection before its first use. */
 export function createGroups(sql: QueueSql): Groups {
   const room = openRoom(sql, { lockWaitTimeoutMs: 5_000 });
   return room.plainly<Groups>({
@@ -75,7 +74,7 @@ export function createGroups(sql: QueueSql): Groups {
   });
 }
 
-/** The progress is locked first, as by every settle and takeover. */
+/** Locks the progress first, as every settle and takeover does. */
 async function deleteGroup(
   { statements }: Room,
   run: Run,

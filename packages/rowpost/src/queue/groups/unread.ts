@@ -1,4 +1,3 @@
-/** What a group has not finished of a partition. */
 import type { Run } from "../../databases/sql/queue/room.ts";
 import { text, textOrNull } from "../../databases/sql/rows.ts";
 import { queueMonth } from "../../message/queue-id.ts";
@@ -6,14 +5,13 @@ import { compareIds } from "../../runtime/compare-ids.ts";
 import type { Unread } from "./requests.ts";
 import { firstMessage } from "./statements.ts";
 
-/** Ids of a partition, with both ends. */
+/** Ids of a partition, both ends included. */
 export interface Unfinished {
   readonly partition: number;
   readonly fromId: string;
   readonly toId: string;
 }
 
-/** Months with a table that ids of this range may lie in. */
 export function monthsOf(months: readonly number[], { fromId, toId }: Unfinished): number[] {
   if (compareIds(fromId, toId) > 0) return [];
   return months.filter((month) => month >= queueMonth(fromId) && month <= queueMonth(toId));

@@ -1,6 +1,6 @@
 /**
- * Appending: in a transaction that is run again when a month's table was missing, shared with other
- * calls that came meanwhile, or in one of the user's.
+ * Appends in a transaction shared with concurrent calls, repeated when a month's table was missing,
+ * or in one of the user's.
  */
 import type { QueueDatabase } from "../../databases/database.ts";
 import {
@@ -24,27 +24,22 @@ export interface AppenderOptions {
   readonly producer: ProducerPlace;
   readonly doorbell: QueueDatabase["doorbell"];
   readonly metrics: Metrics;
-  /** False: SQLite, which works in this process. */
   readonly besideServer: boolean;
-  /** How long an append without a transaction waits at most, in ms. */
+  /** Longest wait of an append without a transaction, in ms. */
   readonly timeoutMs: number;
-  /** Begins, runs, commits. */
   readonly transaction: <T>(work: (tx: Executor) => Promise<T>) => Promise<T>;
 }
 
 export interface Appender {
-  /**
-   * Appends in an open transaction, all or nothing; ids in the order of the items. A throw
-   * means that it has to be rolled back.
-   */
+  /** All or nothing, with ids in order. After a throw the transaction must be rolled back. */
   appendIn(
     tx: Executor,
     items: readonly Item[],
     how?: AppendOptions & { readonly round?: Round | undefined },
   ): Promise<string[]>;
-  /** Runs it; again when something was missing that could be made meanwhile. Wakes consumers. */
+  /** Runs it again after creating what was missing. */
   mending<T>(topics: ReadonlySet<string>, run: () => Promise<T>): Promise<T>;
-  /** Ids in the order of the messages. `own`: headers of rowpost's own making. */
+  /** `own`: headers set by rowpost. */
   append(
     messages: readonly QueueMessage[],
     tx: Executor | undefined,
@@ -52,10 +47,10 @@ export interface Appender {
   ): Promise<string[]>;
 }
 
-/** A month that has just come, partitions that have just changed: one more try each. */
+/** One more each for a new month and changed partitions. */
 const TRIES = 4;
 
-/** Messages of several calls in one transaction: it holds its counters for some 50 ms at most. */
+/** Holds its counters for about 50 ms. */
 const GATHERED_MESSAGES = 1_000;
 
 interface Call {
@@ -67,7 +62,7 @@ export function createAppender(options: AppenderOptions): Appender {
   const { besideServer, metrics, store, topics, producer, doorbell, timeoutMs, transaction } = options;
   let turn = 0;
   const underWay = new Set<string>();
-  /** One for the topics of a call: what waits for their counters keeps nobody else waiting. */
+  /** Per set of topics, so that waiting for their counters delays no others. */
   const gathers = new Map<string, Gather<Call>>();
 
   function gatherOf(names: Iterable<string>): Gather<Call> {
@@ -82,12 +77,12 @@ export function createAppender(options: AppenderOptions): Appender {
       partitionsOf: ({ items }) => {
         const settings = topics.known(topic);
         const keyed = items.filter(({ message }) => message.orderingKey !== null);
-        // Several topics: each call waits for those before it.
+        // With several topics, calls wait for each other.
         if (settings === undefined) return keyed.length === 0 ? [] : [-1];
         return keyed.map(({ message }) => partitionOf(message, settings, 0));
       },
       sizeOf: ({ items }) => items.length,
-      // COMMIT without an answer is one of these: to append again could append twice.
+      // After a COMMIT without an answer, another append could append twice.
       leftNothing: (error) => !(error instanceof DatabaseUnavailableError),
     });
     gathers.set(topic, made);
@@ -96,7 +91,7 @@ export function createAppender(options: AppenderOptions): Appender {
 
   async function commit(calls: readonly Call[], round: Round): Promise<void> {
     const items = calls.flatMap((call) => call.items);
-    // Its callers have been told that nobody knows: it begins no more, or rolls back.
+    // Its callers were told that the outcome is unknown, so it must not commit.
     const unlessOver = (): void => {
       if (round.isOver) throw new DatabaseUnavailableError("append: it was given up");
     };
@@ -116,9 +111,9 @@ export function createAppender(options: AppenderOptions): Appender {
   }
 
   /**
-   * One topic after the other, in order of their names, as whoever locks several counters. Nothing
-   * is awaited before the first statement, nor on a handle that answers at once: its user goes on
-   * meanwhile, and may end the transaction (rule: ended-transaction).
+   * Topics in order of names, as everything that locks several counters. Awaits nothing before the
+   * first statement, nor on a synchronous handle, because the user continues and may end the
+   * transaction (rule: ended-transaction).
    */
   async function appendIn(...[tx, items, how = {}]: Parameters<Appender["appendIn"]>): Promise<string[]> {
     const { own, round } = how;
@@ -140,7 +135,7 @@ export function createAppender(options: AppenderOptions): Appender {
     return ids;
   }
 
-  /** Past partitions that a slow round waits for, unless all of them are. */
+  /** Skips partitions held up by slow rounds, unless all are. */
   function nextTurn({ partitions }: TopicSettings, round: Round | undefined): number {
     for (let tried = 0; tried < partitions; tried += 1) {
       turn = (turn + 1) % 0x40000000;
@@ -149,7 +144,7 @@ export function createAppender(options: AppenderOptions): Appender {
     return turn;
   }
 
-  /** The transaction does not see it: it is newer than that, or there is none. */
+  /** Missing, or newer than the transaction's snapshot. */
   async function unseen(topic: string): Promise<never> {
     await topics.settings(topic);
     throw new NotAppended(topic, { problem: "stale partitions" });
@@ -163,8 +158,8 @@ export function createAppender(options: AppenderOptions): Appender {
   }
 
   /**
-   * In a transaction of the user's, which may hold SQLite's one lock, or what an ALTER waits for:
-   * takes what is known, and tables are made beside it, for the next ones.
+   * The user's transaction may hold SQLite's lock or block an ALTER. So tables are made in
+   * parallel, for later appends.
    */
   async function appendBeside(tx: Executor, names: ReadonlySet<string>, items: readonly Item[]): Promise<string[]> {
     const appending = appendIn(tx, items);
@@ -188,7 +183,7 @@ export function createAppender(options: AppenderOptions): Appender {
       metrics.increment("rowpost_appended_total", { topic }, those.length);
   }
 
-  /** One at a time under a name. What fails is tried again by the next append that needs it. */
+  /** One at a time per name; the next append retries a failure. */
   function beside(name: string, work: () => Promise<void>): void {
     if (underWay.has(name)) return;
     underWay.add(name);
@@ -211,7 +206,7 @@ export function createAppender(options: AppenderOptions): Appender {
     }
   }
 
-  /** Not in the append's transaction: DDL would commit what it has done so far. */
+  /** DDL would commit the append's transaction. */
   async function mend({ topic, problem }: NotAppended): Promise<void> {
     topics.forget(topic);
     if (problem.problem === "unknown topic") {
@@ -229,7 +224,7 @@ export function createAppender(options: AppenderOptions): Appender {
     },
     async append(messages, tx, own) {
       const loading = loadTelemetry();
-      // Within a transaction of the user's nothing is awaited before its first statement.
+      // Nothing is awaited before the user's first statement.
       if (tx === undefined && loading !== undefined) await loading;
       const trace = activeTraceHeaders();
       const added = trace === undefined ? own : { ...trace, ...own };
@@ -254,7 +249,7 @@ export function createAppender(options: AppenderOptions): Appender {
   };
 }
 
-/** What a user's transaction meets too, and has to be rolled back for. */
+/** Reaches the user's transaction too, which must be rolled back. */
 class NotAppended extends RowpostError {
   readonly topic: string;
   readonly problem: Exclude<AppendResult, { readonly ids: readonly string[] }>;

@@ -1,4 +1,4 @@
-/** A message of the queue before any SQL: checked, encoded, and the partition that it goes to. */
+/** Checks and encodes a queue message before any SQL. */
 import { checkText } from "../../message/check-text.ts";
 import { encodeDelay, instantOf } from "../../message/encode.ts";
 import { encodeBody } from "../../message/encode-body.ts";
@@ -8,31 +8,31 @@ import { InvalidMessageError } from "../../runtime/errors.ts";
 import type { QueuedMessage, TopicSettings } from "../store.ts";
 import { checkTopic } from "../topics/names.ts";
 
-/** A message to be appended: as for the outbox, but that it needs neither a key nor a type. */
+/** A message to append: as for the outbox, but key and type are optional. */
 export interface QueueMessage<Body = unknown> extends Omit<NewMessage<Body>, "type" | "key" | "topic" | "createdBy"> {
-  /** Topic that it is appended to; it has to be there. */
+  /** Topic to append to; it must exist. */
   readonly topic: string;
-  /** Business key to search by, such as an order number. Several messages may have the same. */
+  /** Business key to search by, such as an order number. Need not be unique. */
   readonly key?: string | undefined;
   /** What happened, such as `order.created`. */
   readonly type?: string | undefined;
   /**
-   * What it is known by where it comes from, 1 to 128 visible ASCII characters: another append to
-   * this topic under the same one appends nothing and resolves to the id of the first, for 30 days
-   * at least. Not in a transaction of yours.
+   * Id of the message at its origin, 1 to 128 visible ASCII characters. Another append to this
+   * topic with the same id appends nothing and resolves to the id of the first, for at least 30
+   * days. Not allowed in a transaction of yours.
    */
   readonly sourceId?: string | undefined;
   /**
-   * An attempt that would begin at this instant or later is none: the message is skipped, with a
-   * record that says so. By the clock of the process that consumes.
+   * From this instant on no attempt begins: the message is skipped, with a record that says so.
+   * Compared with the clock of the consuming process.
    */
   readonly expiresAt?: Date | string | undefined;
 }
 
-/** When a message expires: ISO 8601 in UTC. */
+/** Expiry of a message: ISO 8601 in UTC. */
 export const EXPIRES_HEADER = "rowpost-expires-at";
 
-/** Who has taken it back and why, beside its expiry. */
+/** Who recalled it and why, beside its expiry. */
 export const RECALLED_HEADER = "rowpost-recalled";
 
 const FIELDS: ReadonlySet<string> = new Set([
@@ -50,13 +50,12 @@ const FIELDS: ReadonlySet<string> = new Set([
   "expiresAt",
 ] satisfies readonly (keyof QueueMessage)[]);
 
-/** A message of one topic: everything but the partition, which needs the topic's settings. */
+/** Without the partition, which needs the topic's settings. */
 export interface Item {
   readonly topic: string;
   readonly message: Omit<QueuedMessage, "partition">;
 }
 
-/** Throws what says which field is wrong. */
 export function encodeQueueMessage(message: QueueMessage, own?: Readonly<Record<string, string>>): Item {
   if (typeof message !== "object" || message === null) {
     throw new InvalidMessageError(`a message of the queue is an object { topic, body }, not ${String(message)}`);
@@ -89,8 +88,8 @@ export function encodeQueueMessage(message: QueueMessage, own?: Readonly<Record<
 }
 
 /**
- * The message in its partition, field by field: a copy by `...` took 2.7 us, more than all checks
- * and the JSON (1.8), this one 0.03.
+ * Field by field: a copy by `...` took 2.7 us, more than all checks and the JSON (1.8); this one
+ * 0.03.
  */
 export function placed(message: Item["message"], partition: number): QueuedMessage {
   const { key, type, body, contentType, headers, orderingKey, delayMs, deliverAtMs, sourceId } = message;
@@ -108,8 +107,8 @@ function checkSourceId(name: string, sourceId: unknown): string {
 }
 
 /**
- * Messages with one ordering key share a partition. Those without one are spread over all of them,
- * a call's together: `turn` says whose turn it is.
+ * Messages of an ordering key share a partition. The others are spread, those of a call together,
+ * by `turn`.
  */
 export function partitionOf(
   { orderingKey }: Pick<QueuedMessage, "orderingKey">,
@@ -119,7 +118,7 @@ export function partitionOf(
   return orderingKey === null ? turn % partitions : hashOf(orderingKey) % keyedPartitions;
 }
 
-/** 32 bits of FNV-1a over the bytes. */
+/** 32-bit FNV-1a over the bytes. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createManualClock } from "../../testing/index.ts";
 import { createGather, type Round } from "./gather.ts";
 
-/** Transactions that end when they are told to. */
+/** Transactions that the test ends. */
 function transactions() {
   const begun: { readonly calls: readonly string[]; readonly round: Round; end(error?: Error): void }[] = [];
   const commit = (calls: readonly string[], round: Round): Promise<void> =>
@@ -163,7 +163,7 @@ test("a call is rejected when its time is over, in a slow round and behind one, 
   const other = gather.run("c2");
   const next = gather.run("d1");
   await settled();
-  // Its transaction may still have the partition's counter.
+  // Its transaction may still hold the partition's counter.
   expect(calls()).toEqual([["a1"], ["c2"]]);
   begun[1]?.end();
   begun[0]?.end(new Error("it was given up"));

@@ -1,7 +1,6 @@
 /**
- * Calls that wait for each other anyway share a transaction: appends to one partition come one
- * after the other, so what has come meanwhile goes together, with one commit for all. Nobody waits
- * for others to come.
+ * Combines waiting calls into one transaction: appends to one partition are serialized anyway. No
+ * call waits for others to arrive.
  */
 import { setImmediate } from "node:timers";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
@@ -9,24 +8,21 @@ import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/e
 
 export interface Gather<Call> {
   /**
-   * Resolves once the call's part is committed, or soon after (`besideServer`); rejects when it is
-   * not, with nothing written.
+   * Resolves when the call is committed, or soon after (`besideServer`). Rejects with nothing
+   * written.
    */
   run(call: Call): Promise<void>;
 }
 
 /** One transaction, as its commit sees it. */
 export interface Round {
-  /** Partitions that slower rounds wait for or hold. */
+  /** Waited for or held by slower rounds. */
   readonly avoid: ReadonlySet<number>;
-  /** Gets the partitions of this one, before their counters are locked. */
+  /** Receives this round's partitions before their counters are locked. */
   readonly holds: Set<number>;
-  /** Its callers have been told that nobody knows: it must not commit any more. */
+  /** Its callers were told that the outcome is unknown: no commit. */
   readonly isOver: boolean;
-  /**
-   * To be called when the server has rows to write, and this process has time; as often as that is
-   * so.
-   */
+  /** The server has rows to write, and this process is idle. */
   readonly onSent: () => void;
 }
 
@@ -38,54 +34,51 @@ interface Waiting<Call> {
 }
 
 export interface GatherOptions<Call> {
-  /** One transaction with all of them, in their order: all are committed, or none. */
+  /** All calls in order in one transaction, or none. */
   readonly commit: (calls: readonly Call[], round: Round) => Promise<void>;
-  /** Whether it is sure that a failed transaction has left nothing; else all hear of its error. */
+  /** Otherwise all calls of a failed transaction get its error. */
   readonly leftNothing: (error: unknown) => boolean;
-  /** How much of `most` a call takes. */
+  /** Share of `most` that a call takes. */
   readonly sizeOf: (call: Call) => number;
-  /** Upper bound of a transaction, unless one call alone is larger. */
+  /** A single call may be larger. */
   readonly most: number;
-  /** Partitions that a call writes to whatever the round. */
   readonly partitionsOf: (call: Call) => readonly number[];
-  /** How long a call waits at most, in ms; it is rejected then. */
+  /** Longest wait of a call before it is rejected, in ms. */
   readonly withinMs: number;
   /**
-   * The work is a server's. Then callers hear of their commit once the next transaction has sent
-   * its rows: what they do then, such as making their next messages, is done beside the server's
-   * work instead of before it. Appends of 100 by 4 producers: 1.2 times as many a second
-   * (PostgreSQL 15, MySQL 9; MariaDB 1.1).
+   * True for a database server. Callers learn of their commit once the next transaction has sent
+   * its rows, so their next work overlaps with the server's. Appends of 100 by 4 producers: 1.2
+   * times as many a second (PostgreSQL 15, MySQL 9; MariaDB 1.1).
    */
   readonly besideServer: boolean;
   /** For tests. */
   readonly clock?: Pick<Clock, "setTimer" | "monotonicMs"> | undefined;
 }
 
-/** However long something holds up the next transaction. */
+/** Longest delay of that answer. */
 const TOLD_WITHIN_MS = 2;
-/** A transaction that takes longer waits for somebody, and holds up no other partition any more. */
+/** A slower transaction is blocked and no longer holds up other partitions. */
 const SLOW_MS = 1_000;
-/** Slow ones at once: each has a connection of the application's pool. */
+/** Each has a connection of the application's pool. */
 const MOST_SLOW = 4;
 
-/** A transaction that fails is repeated call by call, so that one bad call fails alone. */
+/** Repeats a failed transaction call by call, so that a bad call fails alone. */
 export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
   const { besideServer, clock = systemClock, commit, leftNothing, sizeOf, most, partitionsOf, withinMs } = options;
   const slowMs = Math.min(SLOW_MS, withinMs);
   let waiting: Waiting<Call>[] = [];
   let running = false;
   /**
-   * Rounds that others wait for no longer, until their transactions have ended: each has a
-   * connection and may hold its partitions, also when its callers have been told.
+   * Their transactions may still hold connections and partitions, even after their callers were
+   * answered.
    */
   const slow = new Map<Round, Promise<void>>();
-  /** Ends a wait for slow rounds: there is a new call. */
   let arrived = nothing;
   let looksForLate = false;
 
   const heldBySlow = (): Set<number> => new Set([...slow.keys()].flatMap(({ holds }) => [...holds]));
 
-  /** In their order: a call that waits for a slow round keeps those behind it waiting. */
+  /** In order: a call that waits for a slow round holds up the next ones. */
   function take(): Waiting<Call>[] {
     const held = heldBySlow();
     const isFree = ({ call }: Waiting<Call>): boolean => {
@@ -108,7 +101,7 @@ export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
 
   async function runAll(): Promise<void> {
     running = true;
-    /** Tells the callers of the last transaction. */
+    /** Answers the callers of the last transaction. */
     let tell = nothing;
     while (waiting.length > 0) {
       const taken = slow.size < MOST_SLOW ? take() : [];
@@ -174,7 +167,9 @@ export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
     }, slowMs);
   }
 
-  /** At once where nothing follows; else when what is returned is called, or the time is over. */
+  /**
+   * At once when nothing follows; otherwise when the returned function is called or the time is up.
+   */
   function telling(taken: readonly Waiting<Call>[]): () => void {
     const tell = (): void => {
       for (const { resolve } of taken) resolve();
@@ -186,12 +181,12 @@ export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
     const timer = clock.setTimer(tell, TOLD_WITHIN_MS);
     return () => {
       timer.cancel();
-      // Behind what has just been written to the socket.
+      // After what was just written to the socket.
       setImmediate(tell);
     };
   }
 
-  /** True: all are committed, and to be told; else each has heard of its end. */
+  /** Returns true when the calls are committed and unanswered. */
   async function commitAll(taken: readonly Waiting<Call>[], round: Round): Promise<boolean> {
     const alone = async ({ call, resolve, reject }: Waiting<Call>): Promise<void> => {
       if (!round.isOver) await commit([call], round).then(resolve, reject);
@@ -234,5 +229,5 @@ function notBegun(ms: number): DatabaseConflictError {
 }
 
 function nothing(): void {
-  // There is nobody to tell.
+  // No caller is left to answer.
 }

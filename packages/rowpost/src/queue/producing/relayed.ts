@@ -1,4 +1,3 @@
-/** What `queueBroker` needs of a queue: messages that a relay brings are appended as they are. */
 import { createHash } from "node:crypto";
 import { checkText } from "../../message/check-text.ts";
 import { BASE64_MARK, JSON_CONTENT_TYPE } from "../../message/content-type.ts";
@@ -10,52 +9,52 @@ import type { Appender } from "./append.ts";
 import type { Item } from "./encode.ts";
 import type { RelayedStore } from "./relayed-store.ts";
 
-/** A message that a relay brings, such as an `OutgoingMessage`. */
+/** A message from a relay, such as an `OutgoingMessage`. */
 export interface RelayedMessage {
-  /** Id of its row where it comes from. */
+  /** Id of its row at the source. */
   readonly id: string;
   /** Message type. */
   readonly type: string;
   /** Message key. */
   readonly key: string;
-  /** Topic that it is appended to. */
+  /** Topic to append to. */
   readonly topic: string;
-  /** Text, or bytes. */
+  /** Text or bytes. */
   readonly body: string | Uint8Array;
-  /** Its media type. */
+  /** Media type of the body. */
   readonly contentType: string;
-  /** All of them. */
+  /** All headers. */
   readonly headers: Readonly<Record<string, string>>;
   /** Chooses the partition. */
   readonly orderingKey: string | undefined;
-  /** It was sent before, and is to be appended once more. */
+  /** Sent before and to be appended once more. */
   readonly resend?: boolean | undefined;
-  /** Of the row. */
+  /** Attempt number of the row. */
   readonly attempt: number;
 }
 
 /** Appends messages in an open transaction; resolves to their ids. */
 export type AppendIn = (tx: unknown, messages: readonly RelayedMessage[]) => Promise<string[]>;
 
-/** The side of a queue that `queueBroker` works with. */
+/** The part of a queue that `queueBroker` uses. */
 export interface RelayedAppends {
   /** The queue's database object; a relay on the same one settles in the append's transaction. */
   readonly database: object;
-  /** Resolves when the queue can be used. */
+  /** Resolves when the queue is usable. */
   ready(): Promise<void>;
   /**
-   * Appends in a transaction of its own. A message that was appended before is recognized by its
-   * row, and gets the id of then.
+   * Appends in a transaction of its own. A message appended before is recognized by its row and
+   * keeps its id.
    */
   append(messages: readonly RelayedMessage[]): Promise<string[]>;
   /**
-   * Appends in a transaction of the caller's: `transact` begins one, calls its argument in it, and
-   * commits. It is called again when a month's table was missing.
+   * Appends in the caller's transaction: `transact` begins it, calls its argument in it, and
+   * commits. Called again when a month's table was missing.
    */
   appendWithin<T>(messages: readonly RelayedMessage[], transact: (append: AppendIn) => Promise<T>): Promise<T>;
 }
 
-/** Longer than any retry by itself; the slow one of the relay's defaults goes on for 7 days. */
+/** Longer than any automatic retry (7 days by default). */
 const SOURCES_KEPT_MS = 30 * 86_400_000;
 const FORGET_EVERY_MS = 600_000;
 const FORGET_AT_ONCE = 1_000;
@@ -74,7 +73,7 @@ export function createRelayedAppends(options: RelayedOptions): RelayedAppends {
   const topicsOf = (messages: readonly RelayedMessage[]): ReadonlySet<string> =>
     new Set(messages.map(({ topic }) => checkTopic(topic)).sort());
 
-  /** Beside the appends, and of no consequence for them: what is left is forgotten later. */
+  /** A failure only delays the deletion. */
   async function forgetOld(): Promise<void> {
     if (monotonicMs() < forgetAtMs) return;
     forgetAtMs = monotonicMs() + FORGET_EVERY_MS;
@@ -106,8 +105,8 @@ export function createRelayedAppends(options: RelayedOptions): RelayedAppends {
 }
 
 /**
- * The same for each attempt at one row. A resend is meant to be there twice, so it has one of its
- * own for each attempt: whether an earlier attempt at it was stored, nobody can tell.
+ * The same for each attempt at one row. A resend is meant to be stored twice, so each of its
+ * attempts has its own id.
  */
 function sourceIdOf(message: RelayedMessage, producerGroup: string | undefined): string {
   const { id, type, key, resend, attempt } = message;
@@ -115,7 +114,7 @@ function sourceIdOf(message: RelayedMessage, producerGroup: string | undefined):
   return createHash("sha256").update(identity).digest("base64url").slice(0, 32);
 }
 
-/** Checked like a message that is appended directly: what the table cannot hold is said here. */
+/** Reports values that the table cannot hold. */
 function itemOf(message: RelayedMessage, sourceId: string | null): Item {
   const { type, key, body, contentType, headers, orderingKey } = message;
   const name = `message ${type}:${key}`;
@@ -144,7 +143,7 @@ function itemOf(message: RelayedMessage, sourceId: string | null): Item {
   };
 }
 
-/** What a column of 65,535 bytes takes on MySQL. */
+/** Limit of a 65,535-byte column on MySQL. */
 const HEADERS_BYTES = 65_535;
 
 function headersText(name: string, headers: RelayedMessage["headers"]): string | null {

@@ -1,9 +1,8 @@
-/** Reads a partition from a position on, from one month's table to the next. */
+/** Reads a partition across the tables of its months. */
 import { monthAfter, queueMonth } from "../../message/queue-id.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import type { ConsumptionStore, StoredQueueMessage } from "../store.ts";
 
-/** What of the store reading needs; it knows no group. */
 export type ReadStore = Pick<ConsumptionStore, "read" | "counters" | "close">;
 
 export interface ReaderOptions {
@@ -11,21 +10,21 @@ export interface ReaderOptions {
   /** Months that have a table, in order. */
   readonly months: () => Promise<readonly number[]>;
   readonly partition: number;
-  /** The first id that is read. */
+  /** First id to read. */
   readonly fromId: string;
 }
 
 export interface Reader {
   /**
-   * Up to `limit` messages that follow the last ones; `lastId` is the counter as read before. With
-   * `bodyLimit` they end before a longer body, or are that message alone, its body left out.
+   * Up to `limit` messages after the last ones; `lastId` is the counter as read before. With
+   * `bodyLimit` they end before a larger body, or are that message alone without its body.
    */
   read(lastId: string, limit: number, bodyLimit?: number): Promise<StoredQueueMessage[]>;
   /** Goes back to this id. */
   readFrom(id: string): void;
 }
 
-/** The counter of a partition that never had a message stands below. */
+/** Counter of a partition without any message. */
 const NO_MESSAGE = 64n;
 
 export function createReader({ store, months, partition, fromId }: ReaderOptions): Reader {
@@ -33,7 +32,6 @@ export function createReader({ store, months, partition, fromId }: ReaderOptions
   let month = 0;
   let known: readonly number[] = [];
 
-  /** The first table from this month on; looked for again when it is not known. */
   async function tableFrom(least: number): Promise<number | undefined> {
     const found = known.find((each) => each >= least);
     if (found !== undefined && found === least) return found;
@@ -55,7 +53,7 @@ export function createReader({ store, months, partition, fromId }: ReaderOptions
         const rows = await store.read({ month: table, partition, fromId: nextId, toId: lastId, limit, bodyLimit });
         const taken = rows === undefined ? [] : untilLeftOut(rows);
         const last = taken.at(-1);
-        // The counter that was read first lies in a later month: nothing more comes into this one.
+        // The counter, read first, is in a later month: this one is complete.
         const isAll = rows === undefined || (rows.length < limit && taken.length === rows.length);
         const isOver = table < lastMonth && isAll;
         if (rows === undefined) known = [];
@@ -74,7 +72,7 @@ function untilLeftOut(rows: readonly StoredQueueMessage[]): StoredQueueMessage[]
   return rows.slice(0, place === -1 ? undefined : Math.max(1, place));
 }
 
-/** The next id, whoever's partition it is. */
+/** The next id in any partition. */
 export function idAfter(id: string): string {
   return String(BigInt(id) + 1n);
 }

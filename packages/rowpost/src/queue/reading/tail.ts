@@ -1,4 +1,4 @@
-/** Following a topic without a group: nobody's progress moves, and nothing is recorded. */
+/** Follows a topic without a group, progress or records. */
 import type { QueueDatabase } from "../../databases/database.ts";
 import { checkQueueId } from "../../message/queue-errors.ts";
 import { queueIdOfDate } from "../../message/queue-id.ts";
@@ -17,16 +17,16 @@ import { createReader, idAfter, type Reader, type ReadStore } from "./reader.ts"
 
 /** Options of `queue.tail`. */
 export interface TailOptions {
-  /** Topic to follow; it has to be there. */
+  /** Topic to follow; it must exist. */
   readonly topic: string;
   /**
-   * Where to begin: `end` (default) shows what is appended from now on, `start` everything that is
-   * kept, an id or an instant what was appended from there on.
+   * Where to begin. `end` (default): messages appended from now on; `start`: everything kept; an id
+   * or an instant: messages appended from there on.
    */
   readonly from?: "start" | "end" | { readonly id: string } | { readonly at: Date } | undefined;
   /** Ends after this many messages. Default: never. */
   readonly limit?: number | undefined;
-  /** Ends it. */
+  /** Ends the iteration. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -40,7 +40,7 @@ const PAGE = 200;
 
 const KINDS: OptionKinds<TailOptions> = { topic: "any", from: "any", limit: "number", signal: "object" };
 
-/** Checked. Throws `ConfigurationError`, `InvalidIdError`, `InvalidNameError`. */
+/** Throws `ConfigurationError`, `InvalidIdError`, `InvalidNameError`. */
 export function checkedTail(options: TailOptions): TailOptions {
   checkOptions("tail", options, KINDS);
   checkTopic(options.topic);
@@ -50,7 +50,7 @@ export function checkedTail(options: TailOptions): TailOptions {
   return options;
 }
 
-/** Yields messages until the signal is aborted or the limit is reached; closes the store. */
+/** Closes the store at the end. */
 export async function* tail(
   options: TailOptions,
   { store, topics, database }: TailParts,
@@ -61,7 +61,7 @@ export async function* tail(
   const readers = new Map<number, Reader>();
   const start = firstId(from);
   const listening = await database.listen();
-  // Of its own: the wake-up goes on following the signal between its waits.
+  // The wake-up keeps following the signal between waits.
   const link = linkSignals(options.signal);
   const { signal } = link;
   const unsubscribe = database.doorbell.subscribe(() => wakeUp.ring());
@@ -75,7 +75,6 @@ export async function* tail(
       let full = false;
       const page = [];
       for (const [partition, lastId] of lastIds) {
-        // A partition that comes later has nothing that was there before.
         const fromId = start ?? (isFirst ? idAfter(lastId) : "0");
         const reader =
           readers.get(partition) ?? createReader({ store, partition, fromId, months: () => topics.months(topic) });
@@ -101,7 +100,7 @@ export async function* tail(
   }
 }
 
-/** Undefined: behind what is there. */
+/** Undefined: after the existing messages. */
 function firstId(from: NonNullable<TailOptions["from"]>): string | undefined {
   if (from === "end") return undefined;
   if (from === "start") return "0";

@@ -1,4 +1,4 @@
-/** Taking a message back for all groups: it expires at once. */
+/** Recalls a message for all groups by expiring it at once. */
 import type { QueueSql } from "../../databases/database.ts";
 import { openRoom } from "../../databases/sql/queue/room.ts";
 import { textOrNull } from "../../databases/sql/rows.ts";
@@ -13,7 +13,7 @@ import { lockHeaders, writeHeaders } from "./statements.ts";
 
 /** Options of `queue.recall`. */
 export interface RecallOptions extends Omit<HandOptions, "group"> {
-  /** The message. */
+  /** Id of the message. */
   readonly id: string;
 }
 
@@ -31,10 +31,10 @@ interface RecallParts {
 
 const KINDS: OptionKinds<RecallOptions> = { topic: "any", id: "any", author: "any", reason: "any" };
 
-/** Whatever the clock of the process that consumes says. */
+/** Expired by any clock. */
 const LONG_AGO = new Date(0).toISOString();
 
-/** Makes it. No connection is opened before its first use. */
+/** Opens no connection before its first use. */
 export function createRecalling(sql: QueueSql): Recalling {
   const room = openRoom(sql, { lockWaitTimeoutMs: 5_000 });
   return {
@@ -44,13 +44,13 @@ export function createRecalling(sql: QueueSql): Recalling {
           const [row] = (await run(lockHeaders(topic, of))).rows;
           if (row === undefined) return;
           const read = decodeHeaders(textOrNull(row, "headers"));
-          // No handler gets a message whose headers cannot be read; as they are, they say why.
+          // No handler gets a message with unreadable headers.
           if ("broken" in read) return;
           const recalled = { ...read.headers, [EXPIRES_HEADER]: LONG_AGO, [RECALLED_HEADER]: why };
           await run(writeHeaders(topic, of, inAscii(JSON.stringify(recalled))));
         });
       } catch (error) {
-        // The look that follows says that the month was dropped.
+        // The next lookup reports the dropped month.
         if (!sql.isTableMissing(error)) throw error;
       }
     },
@@ -58,7 +58,6 @@ export function createRecalling(sql: QueueSql): Recalling {
   };
 }
 
-/** What `queue.recall` promises. */
 export async function recallMessage(
   { recalling, requireTopic, searching }: RecallParts,
   options: RecallOptions,
@@ -67,7 +66,7 @@ export async function recallMessage(
   const { topic, id: of } = options;
   const { author, reason } = checkedNote(options);
   await requireTopic(topic);
-  // Throws for a month that was dropped.
+  // Throws for a dropped month.
   if ((await showMessage(searching, topic, of)) === undefined) return undefined;
   await recalling.recall(topic, of, `recalled by ${author}: ${reason}`);
   return await showMessage(searching, topic, of);

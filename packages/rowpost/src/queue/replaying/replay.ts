@@ -1,6 +1,6 @@
 /**
- * Reads a range of a topic once more, with a group of its own: the shadow group `group@replay`. No
- * other group moves, which makes it the safer way beside a rewind.
+ * Reads a range of a topic again in a shadow group, `group@replay`. No other group moves, so it is
+ * safer than a rewind.
  */
 import { checkQueueId } from "../../message/queue-errors.ts";
 import { queueIdOfDate } from "../../message/queue-id.ts";
@@ -21,49 +21,49 @@ import type { GroupStart } from "../store.ts";
 
 /** Options of `queue.replay`: those of `queue.consume`, and the range. */
 export interface ReplayOptions extends Omit<QueueConsumeOptions, "broadcast" | "from"> {
-  /** Group that it is done for. It stays where it is. */
+  /** Group to replay for; its progress stays. */
   readonly group: string;
   /** The shadow group is `group@name`. Default `replay`. */
   readonly name?: string | undefined;
-  /** The first message: the oldest, the first that was appended then or later, or this one. */
+  /** First message: the oldest, the first appended at this time or later, or this id. */
   readonly from: "start" | { readonly time: Date } | { readonly id: string };
   /**
-   * Up to which: all that are there now (default), those that were appended before this time, or
-   * this one, with it.
+   * End of the range: all current messages (default), those appended before this time, or up to and
+   * including this id.
    */
   readonly until?: "end" | { readonly time: Date } | { readonly id: string } | undefined;
   /**
-   * A shadow group of this name is there already: goes on where it stopped, or shares its work as
-   * one more member. Default false: refused.
+   * Continues an existing shadow group of this name, or shares its work as one more member. Default
+   * false: refused.
    */
   readonly resume?: boolean | undefined;
-  /** Stops it; the shadow group stays, for a replay with `resume`. */
+  /** Stops the replay; the shadow group stays, for a replay with `resume`. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a replay did. */
+/** Result of a replay. */
 export interface ReplayReport {
   /** Name of the shadow group. */
   readonly group: string;
-  /** False: its signal stopped it before the end. */
+  /** False when the signal stopped it before the end. */
   readonly complete: boolean;
-  /** Messages that this call has handled without an error. */
+  /** Messages handled by this call without an error. */
   readonly handled: number;
-  /** Given up after their last attempt. The shadow group stays with them, for `deadLetters`. */
+  /** Messages given up after their last attempt. The shadow group keeps them for `deadLetters`. */
   readonly dead: number;
 }
 
 export interface ReplayParts {
   readonly store: Groups;
   readonly join: (settings: ConsumerSettings) => Promise<Consumer>;
-  /** The last id of each partition. Throws `UnknownTopicError`. */
+  /** Last id of each partition. Throws `UnknownTopicError`. */
   readonly lastIds: (topic: string) => Promise<readonly string[]>;
 }
 
 const OWN = ["name", "until", "resume", "signal"];
 const OPTIONS = [...CONSUME_OPTIONS.filter((name) => name !== "broadcast"), ...OWN];
 const LOOK_MS = 500;
-/** Dead letters of a partition are counted up to here. */
+/** Limit of counting dead letters in a partition. */
 const MOST_COUNTED = 10_000;
 
 export async function replay(parts: ReplayParts, options: ReplayOptions): Promise<ReplayReport> {
@@ -89,17 +89,17 @@ export async function replay(parts: ReplayParts, options: ReplayOptions): Promis
   } finally {
     await consumer.stop();
   }
-  // A member that has not stopped would make it again; then it is left to that one.
+  // A running member would create it again.
   if (dead === 0) await parts.store.deleteGroup(range, SILENT_MS);
   return { group: range.group, complete: dead !== undefined, handled, dead: dead ?? 0 };
 }
 
-/** The consumer outlives an outage of the database, and so does the look at how far it is. */
+/** The progress check survives an outage, like the consumer. */
 function whileItIsAway(error: unknown): undefined {
   if (!(error instanceof RowpostError && error.retriable)) throw error;
 }
 
-/** Dead letters of the range, once nothing else of it is left; undefined before. */
+/** Undefined while anything else of the range is left. */
 async function deadAtTheEnd(
   store: Groups,
   { topic, group }: { readonly topic: string; readonly group: string },
@@ -130,7 +130,7 @@ function startOf(from: ReplayOptions["from"]): GroupStart {
   throw new ConfigurationError('replay: from is "start", { time: Date } or { id }, the first message of the range');
 }
 
-/** The highest id of the range. */
+/** Highest id of the range. */
 function endOf(until: Exclude<ReplayOptions["until"], "end" | undefined>): string {
   const id = idOf(until);
   if (id === undefined) throw new ConfigurationError('replay: until is "end", { time: Date } or { id }');

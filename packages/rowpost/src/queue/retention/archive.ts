@@ -1,6 +1,6 @@
 /**
- * A month as files: NDJSON, gzip, one for its messages and one for its records. Written under
- * another name, brought to the disk, read back and counted, and only then given its name.
+ * Archives a month as gzipped NDJSON, one file for messages and one for records, each written under
+ * a temporary name, synced, read back and counted before it is renamed.
  */
 import { createReadStream, createWriteStream } from "node:fs";
 import { mkdir, open, rename, rm } from "node:fs/promises";
@@ -17,9 +17,9 @@ export interface ArchiveRequest {
   readonly topic: string;
   readonly month: number;
   readonly folder: string;
-  /** Makes the temporary names its own. */
+  /** Makes the temporary names unique. */
   readonly owner: string;
-  /** After each chunk; a throw ends it. */
+  /** A throw ends the archive. */
   readonly onRows: (written: number) => Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export interface Archive {
   readonly counts: MonthCounts;
 }
 
-/** Throws `ArchiveError`, with no file under its final name that is not whole. */
+/** Throws `ArchiveError`; no incomplete file has its final name then. */
 export async function archiveMonth(
   store: Pick<Retention, "count" | "rows">,
   request: ArchiveRequest,
@@ -64,7 +64,7 @@ export async function archiveMonth(
     const messages = await write("messages");
     const records = await write("records");
     await sync(folder);
-    // After the files: what was written in between is in the tables, and not in them.
+    // After the files: rows written meanwhile show as a difference.
     const counts = await store.count(topic, month);
     if (counts.messages !== messages.lines || counts.records !== records.lines) {
       throw new ArchiveError(

@@ -1,8 +1,8 @@
 /**
- * Dropping whole months. First the month is marked, in a transaction that locks the progress of the
- * topic's groups: from then on nobody rewinds to it, and no search looks into it. Then the tables
- * go, which on MySQL is no part of a transaction; then what groups would get again of it; then the
- * mark loses its owner. Whoever finds a mark whose owner is silent goes on.
+ * Drops whole months. A transaction that locks the progress of the topic's groups first marks the
+ * month: no rewind or search goes there any more. Then the tables are dropped (on MySQL not
+ * transactional), its redeliveries deleted, and the mark's owner removed. A caller that finds a
+ * mark with a silent owner continues.
  */
 
 import type { QueueSql } from "../../databases/database.ts";
@@ -16,33 +16,30 @@ import { dropTable } from "../topics/statements.ts";
 import type { ArchiveRow, DropBegin, DropRefusal, DropRequest, MonthCounts, NeedingGroup } from "./requests.ts";
 import * as own from "./statements.ts";
 
-/** Rows of a statement of an archive. */
 const ARCHIVED_AT_ONCE = 1_000;
-/** A DROP waits so long for whoever reads the table; meanwhile new readers wait behind it. */
+/** New readers queue behind a waiting DROP. */
 const DROP_WAIT_MS = 2_000;
 
 export interface Retention {
-  /** Marks the month as dropped, if no group needs it. */
   begin(request: DropRequest): Promise<DropBegin>;
-  /** Still at it; false: somebody else has taken over. */
+  /** Returns false when another call has taken over. */
   touch(request: DropRequest, counts?: MonthCounts, archive?: string): Promise<boolean>;
   count(topic: string, month: number): Promise<MonthCounts>;
-  /** All rows, in order, so many at a time. */
   rows(topic: string, month: number, of: "messages" | "records"): AsyncIterable<readonly ArchiveRow[]>;
-  /** Undefined: the tables are gone. A throw leaves open whether they are. */
+  /** Undefined: the tables are gone. After a throw this is unknown. */
   drop(topic: string, month: number): Promise<DropRefusal | undefined>;
-  /** What the groups would get again of it is removed: how many. */
+  /** Returns the number of deleted redeliveries. */
   finish(request: DropRequest): Promise<{ readonly redeliveries: number }>;
-  /** The mark is taken back: the month is as before. */
+  /** The month is as before. */
   takeBack(request: DropRequest): Promise<void>;
-  /** Whoever comes next may go on with it at once. */
+  /** Lets the next call continue at once. */
   release(request: DropRequest): Promise<void>;
-  /** True for one caller in so long. */
+  /** True for one caller per interval. */
   elect(topic: string, everyMs: number): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Makes it. No connection is opened before its first use. */
+/** Opens no connection before its first use. */
 export function createRetention(sql: QueueSql): Retention {
   const room = openRoom(sql, { lockWaitTimeoutMs: DROP_WAIT_MS, statementTimeoutMs: 600_000 });
   const run = (statement: Cold): ReturnType<Run> => room.run(statement, "settle");
@@ -72,13 +69,13 @@ export function createRetention(sql: QueueSql): Retention {
       }
     },
 
-    // The messages first: as long as they are there, nothing has been dropped.
+    // While the messages' table exists, nothing has been dropped.
     async drop(topic, month) {
       for (const table of [infoTable(topic, month), recordTable(topic, month)]) {
         try {
           await room.once(dropTable(table));
         } catch (cause) {
-          // Without an answer it may be gone: the mark stays, and the next call looks.
+          // It may be gone: the mark stays, and the next call checks.
           if (cause instanceof DatabaseUnavailableError) throw cause;
           const isWhole = table === infoTable(topic, month);
           return { refused: cause instanceof DatabaseConflictError ? "in use" : "refused", isWhole, cause };
@@ -103,7 +100,7 @@ export function createRetention(sql: QueueSql): Retention {
 
 async function begin(room: Room, run: Run, request: DropRequest): Promise<DropBegin> {
   const { topic, month, force } = request;
-  // Before the mark, as a rewind does: it locks the progress, then reads the marks.
+  // Progress before marks, as in a rewind.
   const progress = await run(own.lockGroups(topic));
   const [mark] = (await run(own.lockMark(request))).rows;
   const owner = mark === undefined ? null : textOrNull(mark, "owner");
@@ -117,13 +114,13 @@ async function begin(room: Room, run: Run, request: DropRequest): Promise<DropBe
     const groups = await needing(run, request, progress.rows);
     if (groups.length > 0) return { refused: "needed", groups };
   }
-  // They come again where the mark is taken back; until then a count walks.
+  // Set again if the mark is removed.
   await run(own.deleteBetween("message_milestone", topic, ...idsOf(month)));
   await run(mark === undefined ? own.insertMark(request) : own.takeMark(request));
   return { begun: true, isThere };
 }
 
-/** Groups that have not read it to its end, or get messages of it again. */
+/** They have unread messages or redeliveries in it. */
 async function needing(run: Run, { topic, month }: DropRequest, progress: readonly Row[]): Promise<NeedingGroup[]> {
   const groups = new Map<
     string,
@@ -147,7 +144,7 @@ async function needing(run: Run, { topic, month }: DropRequest, progress: readon
   return [...groups.values()];
 }
 
-/** The lowest and the highest id of a month. */
+/** Lowest and highest id of a month. */
 function idsOf(month: number): [string, string] {
   return [firstIdOf(month), String(BigInt(firstIdOf(monthAfter(month))) - 1n)];
 }

@@ -1,7 +1,6 @@
 /**
- * What running consumers do for their topic. One of them once an hour: the tables of the next month
- * are made ahead, months past the retention are dropped, and a stretch of what was consumed is
- * verified. Each of them every ten minutes: the milestones that messages are counted by.
+ * Upkeep by consumers. Once an hour one of them makes next month's tables, drops months past the
+ * retention and verifies a stretch. Every ten minutes each of them sets milestones for fast counts.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -22,19 +21,18 @@ export interface HousekeepingOptions {
 }
 
 const EVERY_MS = 3_600_000;
-/** How often each of them asks whether an hour is over. */
 const ASK_MS = 600_000;
-/** Of an hour's turn, for the detector: below 0.3 % of one connection's time. */
+/** Below 0.3 % of one connection. */
 const VERIFY_MS = 10_000;
-/** Of a turn, where there is much to set: 6 million messages on MariaDB, 30 on PostgreSQL. */
+/** 6 million messages on MariaDB, 30 million on PostgreSQL. */
 const MILESTONES_MS = 10_000;
-/** Entries of a line of the log; the count beside it is of all. */
+/** The count beside it covers all. */
 const MOST_NAMED = 20;
 
-/** Runs until the signal is aborted; it is waited for by nobody, and never rejects. */
+/** Not awaited, so it never rejects. */
 export async function keepHouse(options: HousekeepingOptions, signal: AbortSignal): Promise<void> {
   const { topic, store, rewinding, clock, logger } = options;
-  /** Where the last turn of this process has come to; the next one begins anew behind the end. */
+  /** Where the last turn stopped. */
   let after: VerifyOptions["after"];
   let fromMonth: number | undefined;
   while (!signal.aborted) {
@@ -59,7 +57,7 @@ export async function keepHouse(options: HousekeepingOptions, signal: AbortSigna
       }
       const untilMs = clock.monotonicMs() + MILESTONES_MS;
       const isOver = (): boolean => signal.aborted || clock.monotonicMs() > untilMs;
-      // In months that are over nothing is missing, but where nobody has set any yet.
+      // Past months are complete unless no milestone was ever set.
       fromMonth = await rewinding.setMilestones({ topic, fromMonth: isElected ? 0 : fromMonth, isOver });
     } catch (error) {
       if (!signal.aborted) logger.warn("housekeeping of the queue failed", { topic, error });

@@ -1,11 +1,9 @@
-/** What is asked of the dropping of a month, and what is answered. */
-
 /** A group that still needs a month. */
 export interface NeedingGroup {
   readonly group: string;
   /** Partitions with unread messages of it. */
   readonly partitions: readonly { readonly partition: number; readonly nextId: string }[];
-  /** Messages of it that the group gets again. */
+  /** Redeliveries of the group in it. */
   readonly waiting: number;
 }
 
@@ -17,13 +15,13 @@ export interface DropRequest {
   readonly owner: string;
   readonly author: string;
   readonly reason: string;
-  /** Also when a group still needs it. */
+  /** Even when a group still needs it. */
   readonly force: boolean;
 }
 
 /**
- * `begun`: marked, so that nobody rewinds to it any more. Without `isThere` a call that was killed
- * has dropped its messages. `gone`: dropped already.
+ * `begun`: marked. Without `isThere` a killed call has already dropped its messages. `gone`:
+ * dropped already.
  */
 export type DropBegin =
   | { readonly begun: true; readonly isThere: boolean }
@@ -31,9 +29,9 @@ export type DropBegin =
   | { readonly refused: "not over"; readonly currentMonth: number }
   | { readonly refused: "busy" | "no such month" | "gone" };
 
-/** The database keeps a table. */
+/** The database refused to drop a table. */
 export interface DropRefusal {
-  /** `in use`: somebody reads it, and was not waited for for long. */
+  /** `in use`: by a reader. */
   readonly refused: "in use" | "refused";
   /** Nothing was dropped. */
   readonly isWhole: boolean;
@@ -45,5 +43,5 @@ export interface MonthCounts {
   readonly records: number;
 }
 
-/** A row as it stands in its table, for an archive. */
+/** A raw row for an archive. */
 export type ArchiveRow = Readonly<Record<string, string | number | null>>;

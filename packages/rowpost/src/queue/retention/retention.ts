@@ -1,4 +1,3 @@
-/** Dropping months that are over: one by hand, or those past the retention of their topics. */
 import { randomBytes } from "node:crypto";
 import { MonthNotDroppedError } from "../../message/queue-errors.ts";
 import { monthOf } from "../../message/queue-id.ts";
@@ -15,15 +14,15 @@ import type { DropBegin, DropRefusal, DropRequest, MonthCounts, NeedingGroup } f
 export interface DropMonthOptions {
   /** The topic. */
   readonly topic: string;
-  /** Such as 202611; it has to be over. */
+  /** Month such as 202611; it must be over. */
   readonly month: number;
-  /** Who does it; stands in the log. */
+  /** Author, kept in the log. */
   readonly author: string;
-  /** Why; stands in the log. */
+  /** Reason, kept in the log. */
   readonly reason: string;
-  /** Also when a group still needs it: its unread messages are lost to that group. */
+  /** Drops it even when a group still needs it; that group loses its unread messages. */
   readonly force?: boolean | undefined;
-  /** Folder that the month is written to first, as NDJSON with gzip. */
+  /** Folder to archive the month to first, as gzipped NDJSON. */
   readonly archiveTo?: string | undefined;
   /** Called with the rows written so far. */
   readonly onProgress?: ((progress: { readonly archivedRows: number }) => void) | undefined;
@@ -33,23 +32,23 @@ export interface DropMonthOptions {
 export interface MonthDropped extends MonthCounts {
   /** The topic. */
   readonly topic: string;
-  /** Such as 202611. */
+  /** Month such as 202611. */
   readonly month: number;
-  /** Redeliveries and dead letters that went with it. */
+  /** Redeliveries and dead letters deleted with it. */
   readonly redeliveries: number;
-  /** The files that hold it, where it was archived. */
+  /** Files of its archive, if any. */
   readonly archive: readonly string[];
 }
 
-/** What became of a month that is past its topic's retention. */
+/** Outcome for a month past its topic's retention. */
 export interface RetentionOutcome {
   /** The topic. */
   readonly topic: string;
-  /** Such as 202611. */
+  /** Month such as 202611. */
   readonly month: number;
-  /** Undefined: it is still there. */
+  /** Undefined when it still exists. */
   readonly dropped: MonthDropped | undefined;
-  /** Why it is. */
+  /** Why it still exists. */
   readonly problem: string | undefined;
 }
 
@@ -78,10 +77,10 @@ export async function dropMonth(store: Retention, options: DropMonthOptions): Pr
   return { topic, month, ...kept, redeliveries };
 }
 
-/** A call that was killed has counted and archived it already: the log has it. */
+/** Counted and archived by a killed call; the log has it. */
 const NOTHING = { messages: 0, records: 0, archive: [] as readonly string[] };
 
-/** Counts, and archives when asked. When that fails, the month is as before. */
+/** After a failure the month is as before. */
 async function lookAndKeep(
   store: Retention,
   request: DropRequest,
@@ -137,7 +136,6 @@ function refusal({ topic, month }: DropRequest, begun: Exclude<DropBegin, { read
   }
 }
 
-/** The database kept a table. */
 function dropRefusal({ topic, month }: DropRequest, { refused, isWhole, cause }: DropRefusal): Error {
   const [which, left] = isWhole
     ? ["the tables", "they are as before"]
@@ -186,11 +184,10 @@ function checked(options: DropMonthOptions): DropRequest {
 export interface RetentionParts {
   readonly store: Retention;
   readonly topics: Pick<TopicStore, "currentMonth" | "list" | "months">;
-  /** Of this process; the earlier one of both clocks counts. */
+  /** The earlier of both clocks counts. */
   readonly nowMs: () => number;
 }
 
-/** Every month past its topic's retention, of one topic or of all. */
 export async function applyRetention(
   { store, topics, nowMs }: RetentionParts,
   options: { readonly topic?: string | undefined; readonly archiveTo?: string | undefined } = {},
@@ -198,13 +195,13 @@ export async function applyRetention(
   checkOptions("applyRetention", options, { topic: "any", archiveTo: "string" });
   if (options.topic !== undefined) checkTopic(options.topic);
   const outcomes: RetentionOutcome[] = [];
-  // A database clock that stepped ahead by a year must not cost a year of messages.
+  // A database clock a year ahead must not cost a year of messages.
   const current = Math.min(await topics.currentMonth(), monthOf(nowMs()));
   const all = await topics.list(options.topic);
   if (options.topic !== undefined && all.length === 0) throw new UnknownTopicError(options.topic);
   for (const { topic, retentionMonths } of all) {
     if (retentionMonths === null) continue;
-    // A month is kept whole until its last message is that old.
+    // A month stays until its last message is that old.
     const last = monthsBefore(current, retentionMonths);
     for (const month of (await topics.months(topic)).filter((each) => each < last)) {
       const reason = `retention of ${retentionMonths} months`;

@@ -1,4 +1,3 @@
-/** Dropping whole months: their marks in message_dropped_month, and what an archive reads. */
 import {
   after,
   behind,
@@ -31,22 +30,22 @@ export const droppedMonths = (topic: string): Cold => cold("droppedMonths")`
 SELECT message_date AS month, owner, messages, records, redeliveries, author, reason, ${iso("gmt_create")} AS dropped_at, archive
 FROM message_dropped_month WHERE topic_id = ${topic} ORDER BY message_date`;
 
-/** Settles and rewinds of the topic's groups wait until the month is marked. */
+/** Settles and rewinds wait until the month is marked. */
 export const lockGroups = (topic: string): Cold => cold("lockGroups")`
 SELECT consumer_group_id AS group_id, partition_no AS partitionno, ${textOf("next_message_id")} AS nextid
 FROM message_consumption WHERE topic_id = ${topic} ORDER BY consumer_group_id, partition_no${forUpdate}`;
 
-/** Two that drop one month come one after the other. */
+/** Drops of one month run one after the other. */
 export const lockMark = (month: Month): Cold => cold("lockMark")`
 SELECT owner, CASE WHEN gmt_modified BETWEEN ${after(-MINUTE_MS)} AND ${after(MINUTE_MS)} THEN 1 ELSE 0 END AS fresh
 FROM message_dropped_month WHERE ${ofMonth(month)}${forUpdate}`;
 
-/** From its commit on nobody rewinds to the month. If we die then, the next call goes on. */
+/** From its commit on no rewind goes there. If the process dies, the next call continues. */
 export const insertMark = ({ topic, month, owner, author, reason }: DropRequest): Cold => cold("insertMark")`
 INSERT INTO message_dropped_month (topic_id, message_date, owner, author, reason, gmt_create, gmt_modified)
 VALUES (${topic}, ${month}, ${owner}, ${author}, ${reason}, ${now}, ${now})`;
 
-/** Of a row that this transaction has locked. */
+/** In the transaction that holds the lock. */
 export const takeMark = (mark: Mark): Cold => cold("takeMark")`
 UPDATE message_dropped_month SET owner = ${mark.owner}, gmt_modified = ${now} WHERE ${ofMonth(mark)}`;
 
@@ -56,15 +55,15 @@ UPDATE message_dropped_month SET messages = COALESCE(${counts?.messages ?? null}
   archive = COALESCE(${archive ?? null}, archive), gmt_modified = ${now}
 WHERE ${ofOwner(mark)}`;
 
-/** Locks the mark, and lets the next call take it at once. */
+/** Locks the mark; the next call can take it at once. */
 export const releaseMark = (mark: Mark): Cold => cold("releaseMark")`
 UPDATE message_dropped_month SET gmt_modified = ${instant("1970-01-01 00:00:00.000")} WHERE ${ofOwner(mark)}`;
 
-/** Locks the mark. Behind the DROP: the month is gone for good. */
+/** Locks the mark. After the DROP: the month is gone. */
 export const finishMark = (mark: Mark, redeliveries: number): Cold => cold("finishMark")`
 UPDATE message_dropped_month SET owner = NULL, redeliveries = redeliveries + ${redeliveries}, gmt_modified = ${now} WHERE ${ofOwner(mark)}`;
 
-/** Locks the mark. Before any DROP: the month stays. */
+/** Locks the mark. Runs before any DROP: the month stays. */
 export const removeMark = (mark: Mark): Cold => cold("removeMark")`
 DELETE FROM message_dropped_month WHERE ${ofOwner(mark)}`;
 
@@ -74,17 +73,14 @@ export const isUnreadFrom = ({ topic, month, partition, fromId }: From): Cold =>
 SELECT CASE WHEN EXISTS (SELECT 1 FROM ${quoted(infoTable(topic, month))} AS m${by("PRIMARY")} WHERE m.partition_no = ${partition} AND m.message_id >= ${id(fromId)})
   THEN 1 ELSE 0 END AS unread`;
 
-/**
- * What groups get again of it. Of what a rewind has set aside, that which is still to come is
- * unread.
- */
+/** Rows set aside by a rewind count as unread while still to come. */
 export const waitingIn = (topic: string, fromId: string, toId: string): Cold => cold("waitingIn")`
 SELECT consumer_group_id AS group_id, count(*) AS n FROM message_redelivery
 WHERE topic_id = ${topic} AND message_id BETWEEN ${id(fromId)} AND ${id(toId)} AND state = 0 GROUP BY consumer_group_id ORDER BY consumer_group_id`;
 
 type OfMessages = "message_redelivery" | "message_milestone";
 
-/** Locks redeliveries whose messages are gone: nobody can deliver them. */
+/** Locks redeliveries of messages that are gone. */
 export const deleteBetween = (table: OfMessages, topic: string, fromId: string, toId: string): Cold => cold(
   "deleteBetween",
 )`
@@ -92,7 +88,7 @@ DELETE FROM ${plain(table)} WHERE topic_id = ${topic} AND message_id BETWEEN ${i
 
 export const countRows = (table: string): Cold => cold("countRows")`SELECT count(*) AS n FROM ${quoted(table)}`;
 
-/** Messages behind this one, in order; `{}`: from the first one on. */
+/** In order, after this one; `{}`: from the first. */
 export const archiveMessages = (table: string, last: ArchiveRow, limit: number): Cold => cold("archiveMessages")`
 SELECT partition_no AS ${quoted("partition")}, ${textOf("message_id")} AS id, message_key AS ${quoted("key")}, message_type AS type, message_data AS data,
   content_type AS ${quoted("contentType")}, headers, ordering_key AS ${quoted("orderingKey")}, ${iso("deliver_at")} AS ${quoted("deliverAt")},
@@ -104,7 +100,7 @@ WHERE ${behind([
 ])}
 ORDER BY partition_no, message_id LIMIT ${limit}`;
 
-/** Records behind this one, in order; `{}`: from the first one on. */
+/** In order, after this one; `{}`: from the first. */
 export const archiveRecords = (table: string, last: ArchiveRow, limit: number): Cold => cold("archiveRecords")`
 SELECT ${textOf("message_id")} AS id, consumer_group_id AS ${quoted("group")}, round, attempt, message_key AS ${quoted("key")},
   ${textOf("last_message_id")} AS ${quoted("lastId")}, messages, ip, port, instance, ${iso("consumption_time")} AS ${quoted("consumedAt")},
@@ -118,7 +114,7 @@ WHERE ${behind([
 ])}
 ORDER BY message_id, consumer_group_id, round, attempt LIMIT ${limit}`;
 
-/** Locks the topic's row. The second one of two finds the time of the first. */
+/** Locks the topic's row. The second caller finds the time set by the first. */
 export const elect = (topic: string, everyMs: number): Cold => cold("elect")`
 UPDATE message_topic SET housekept_at = ${now}
 WHERE topic_id = ${topic} AND (housekept_at IS NULL OR housekept_at NOT BETWEEN ${after(-everyMs)} AND ${now})`;

@@ -1,9 +1,8 @@
 /**
- * Counting messages without a walk over all of them: every 5,000th message of a partition in a
- * month is a milestone. Ids have the order of the commits, so whoever sees a message sees all
- * before it in its partition; and messages go by whole months only. So the n-th milestone of a
- * month is its message n x 5,000 for ever, whoever sets it, and however many do. Consumers set them
- * (queue/retention/housekeeping.ts); what is behind the last one is walked.
+ * Every 5,000th message of a partition in a month is a milestone, which makes counting fast. Ids
+ * are in commit order and months are deleted whole, so the n-th milestone is always message n x
+ * 5,000, no matter who sets it. Consumers set them (queue/retention/housekeeping.ts); messages
+ * after the last one are walked.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Room, Run } from "../../databases/sql/queue/room.ts";
@@ -21,7 +20,7 @@ import {
   type Stretch,
 } from "./statements.ts";
 
-/** To find the next one and set it takes 1.6 ms on PostgreSQL 15, 8 ms on MariaDB 10.11. */
+/** One takes 1.6 ms on PostgreSQL 15, 8 ms on MariaDB 10.11. */
 const EVERY = 5_000;
 const ALL = 2 ** 31 - 1;
 
@@ -31,7 +30,6 @@ export interface MilestonesRequest {
   readonly isOver: () => boolean;
 }
 
-/** What `Rewinding.setMilestones` promises. */
 export async function setTopicMilestones(
   { months, nowMs }: Pick<Room, "months" | "nowMs">,
   run: Run,
@@ -40,7 +38,7 @@ export async function setTopicMilestones(
   const there = await months(topic, run);
   const lastIds = lastIdsIn((await run(readCounters([topic]))).rows);
   const current = monthOf(await nowMs(run));
-  // An append that began in the month before may be committed in this one.
+  // An append begun last month may commit in this one.
   const recent = there.findLast((month) => month < current) ?? 0;
   for (const month of there.filter((each) => each >= (fromMonth ?? recent))) {
     try {
@@ -55,7 +53,6 @@ export async function setTopicMilestones(
   return recent;
 }
 
-/** How many of the stretch are before this id. */
 export async function messagesBefore(run: Run, stretch: Stretch, id: string): Promise<number> {
   return await countOn(run, stretch, {
     passed: await passedMilestones(run, stretch, { beforeId: id }),
@@ -63,7 +60,7 @@ export async function messagesBefore(run: Run, stretch: Stretch, id: string): Pr
   });
 }
 
-/** The message so many places before this id; where the stretch has fewer, how many it has. */
+/** Or the number of messages, when there are fewer. */
 export async function messageBack(
   run: Run,
   stretch: Stretch,
@@ -83,7 +80,6 @@ export async function messageBack(
   return { id: text(row, "id") };
 }
 
-/** Those up to a milestone, and those from there to before this id. */
 async function countOn(
   run: Run,
   { topic, month, partition }: Stretch,
@@ -94,16 +90,13 @@ async function countOn(
   return passed.milestones * EVERY + integer(row, "n");
 }
 
-/**
- * Sets those that are missing, until it `isOver` or somebody else is at it; false: some may be
- * missing yet.
- */
+/** Until it `isOver` or another process does it. Returns false when some may be missing. */
 async function setMilestones(run: Run, stretch: Stretch, isOver: () => boolean): Promise<boolean> {
   let { id } = await passedMilestones(run, stretch, {});
   while (!isOver()) {
-    // SQLite answers within the call: without a pause no timer would run, nor a heartbeat.
+    // SQLite answers within the call and would block all timers.
     await setImmediate();
-    // A SELECT of its own: an INSERT with it would lock what it reads on MySQL, and appends wait.
+    // Inside the INSERT, MySQL would lock the rows read and block appends.
     const [row] = (await run(placesBehind({ ...stretch, id, places: EVERY }))).rows;
     if (row === undefined) return true;
     id = text(row, "id");
@@ -113,13 +106,13 @@ async function setMilestones(run: Run, stretch: Stretch, isOver: () => boolean):
   return false;
 }
 
-/** How many, and the id of the last of them, `0` when there is none. */
+/** The id is that of the last one, or `0`. */
 interface Passed {
   readonly milestones: number;
   readonly id: string;
 }
 
-/** Of the month's, in their order. */
+/** Milestones of the month, in order. */
 async function passedMilestones(
   run: Run,
   stretch: Stretch,

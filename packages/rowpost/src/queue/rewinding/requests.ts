@@ -1,24 +1,22 @@
-/** What is asked of a rewind, and what is answered. */
 import type { GroupKey } from "../group-key.ts";
 
-/** Where to. */
 export type RewindTarget =
   | { readonly kind: "start" | "end" }
-  /** From this id on. A `time` ahead of the last message is the end; an id is refused. */
+  /** From this id on. A `time` past the last message means the end; an id is refused. */
   | { readonly kind: "id" | "time"; readonly id: string }
   | { readonly kind: "group"; readonly group: string }
-  /** So many messages before, in each partition. */
+  /** This many messages back in each partition. */
   | { readonly kind: "back"; readonly messages: number }
-  /** Takes the last rewind of the group back. */
+  /** Reverts the last rewind of the group. */
   | { readonly kind: "undo" };
 
 export interface RewindRequest extends GroupKey {
   readonly target: RewindTarget;
   /** Undefined: all. */
   readonly partitions: readonly number[] | undefined;
-  /** Refused when a partition is not there any more. */
+  /** Refused when a partition has moved since. */
   readonly expected: readonly { readonly partition: number; readonly from: string }[] | undefined;
-  /** Begin at the first month that is there. */
+  /** Begins at the first existing month. */
   readonly overDroppedMonths: boolean;
   readonly author: string;
   readonly reason: string;
@@ -28,17 +26,17 @@ export interface RewindRequest extends GroupKey {
 export interface RewoundPartition {
   /** Partition of the topic, from 0. */
   readonly partition: number;
-  /** The lowest id that the group had not finished. */
+  /** The group's lowest unfinished id before. */
   readonly from: string;
   /** The same after it. */
   readonly to: string;
 }
 
-/** What a dry run counts. */
+/** Result of a dry run. */
 export interface CountedPartition extends RewoundPartition {
   /** Messages between `from` and `to`. */
   readonly messages: number;
-  /** Those of them that the group has consumed. */
+  /** Those the group has consumed. */
   readonly consumed: number;
 }
 
@@ -51,32 +49,32 @@ export type RewindRefusal =
 
 export interface RewindPlan {
   readonly partitions: readonly CountedPartition[];
-  /** Months that would be replayed if they were there. */
+  /** Dropped months in the range. */
   readonly droppedMonths: readonly number[];
 }
 
 export interface RewindDone {
-  /** Number of the rewind in the log; undefined: the group was there already. */
+  /** Number of the rewind in the log; undefined: nothing moved. */
   readonly rewind: number | undefined;
   readonly partitions: readonly RewoundPartition[];
   readonly droppedMonths: readonly number[];
   /** Redeliveries and dead letters whose messages come again anyway. */
   readonly setAside: number;
-  /** Those of an earlier rewind that are not replayed, and so are there again. */
+  /** Those of an earlier rewind restored because they are not replayed. */
   readonly restored: number;
 }
 
-/** A row of the log. */
+/** An entry of the log of rewinds. */
 export interface RewindEntry extends RewoundPartition {
-  /** Counts the rewinds of the group. */
+  /** Number of the rewind within the group. */
   readonly rewind: number;
-  /** That began with it. */
+  /** Round that began with it. */
   readonly round: number;
-  /** Number of the rewind that it takes back. */
+  /** Number of the rewind that it reverts. */
   readonly undoOf: number | null;
-  /** Who did it. */
+  /** Author. */
   readonly author: string;
-  /** Why. */
+  /** Reason. */
   readonly reason: string;
   /** ISO 8601, in UTC. */
   readonly at: string;

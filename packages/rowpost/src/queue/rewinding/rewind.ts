@@ -1,4 +1,4 @@
-/** Rewinding a group (回拨): what is asked, checked, and what is answered. */
+/** Rewinds a group (回拨): checks the request and shapes the answer. */
 import { checkQueueId, MonthDroppedError, RewindRefusedError, UnknownGroupError } from "../../message/queue-errors.ts";
 import { MOST_PARTITIONS, queueIdOfDate } from "../../message/queue-id.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
@@ -9,9 +9,9 @@ import type { RewindEntry, RewindRefusal, RewindRequest, RewindTarget, RewoundPa
 import type { Rewinding } from "./rewinding.ts";
 
 /**
- * Where a group is to go on. `end`: behind the last message. `time`: at the first message that was
- * appended then or later. `id`: at this message, in every partition at what is not before it.
- * `group`: where that group is. `back`: so many messages before, in each partition.
+ * New position of a group. `end`: after the last message. `time`: the first message appended then
+ * or later. `id`: this message, and in every partition the first one not before it. `group`: the
+ * position of that group. `back`: this many messages before, in each partition.
  */
 export type RewindPosition =
   | "start"
@@ -27,42 +27,42 @@ export interface RewindOptions {
   readonly topic: string;
   /** The consumer group. */
   readonly group: string;
-  /** Where the group is to go on. */
+  /** New position of the group. */
   readonly to: RewindPosition;
-  /** Who does it; stands in the log. */
+  /** Author, kept in the log. */
   readonly author: string;
-  /** Why; stands in the log. */
+  /** Reason, kept in the log. */
   readonly reason: string;
-  /** Changes nothing, and counts what would be replayed. */
+  /** Only counts the messages that would be replayed. */
   readonly dryRun?: boolean | undefined;
-  /** `partitions` of a dry run: refused when the group is not there any more. */
+  /** `partitions` of a dry run: refused when the group has moved since. */
   readonly expected?: readonly Pick<RewoundPartition, "from" | "partition">[] | undefined;
-  /** These only. Default: all. */
+  /** Only these partitions. Default: all. */
   readonly partitions?: readonly number[] | undefined;
-  /** Messages of dropped months cannot come again. Default `refuse`; `skip`: begin behind them. */
+  /** Messages of dropped months cannot come again. Default `refuse`; `skip`: begin after them. */
   readonly droppedMonths?: "refuse" | "skip" | undefined;
 }
 
 /** Options of `queue.undoRewind`. */
 export type UndoRewindOptions = Pick<RewindOptions, "topic" | "group" | "author" | "reason" | "dryRun" | "expected">;
 
-/** What a rewind did, or would do. */
+/** Result of a rewind or a dry run. */
 export interface RewindReport {
-  /** Nothing was changed. */
+  /** True when nothing was changed. */
   readonly dryRun: boolean;
-  /** Its number in the log. Undefined: it was a dry run, or the group was there already. */
+  /** Number in the log. Undefined for a dry run, or when nothing moved. */
   readonly rewind: number | undefined;
-  /** Those that move. A dry run counts the messages in between, and those consumed already. */
+  /** Partitions that move. A dry run counts the messages in between and those already consumed. */
   readonly partitions: readonly (RewoundPartition & { readonly messages?: number; readonly consumed?: number })[];
-  /** Messages that come again, or are passed over. Undefined without `dryRun`. */
+  /** Messages that come again or are passed over. Undefined without `dryRun`. */
   readonly messages: number | undefined;
-  /** Those of them that the group has consumed already. Undefined without `dryRun`. */
+  /** Those the group has already consumed. Undefined without `dryRun`. */
   readonly consumed: number | undefined;
-  /** Months that were left out because they were dropped, such as 202611. */
+  /** Dropped months left out, such as 202611. */
   readonly droppedMonths: readonly number[];
-  /** Redeliveries and dead letters that are set aside, because their messages come again. */
+  /** Redeliveries and dead letters set aside, because their messages come again. */
   readonly setAside: number;
-  /** Those of an earlier rewind that are there again, because their messages do not come again. */
+  /** Those of an earlier rewind restored, because their messages do not come again. */
   readonly restored: number;
 }
 
@@ -156,7 +156,7 @@ function targetOf(to: RewindPosition): RewindTarget {
   );
 }
 
-/** Who and why have to be said: somebody will ask. */
+/** Author and reason are required. */
 export function said(name: string, value: unknown, most: number): string {
   if (typeof value === "string" && value.trim() !== "" && value.length <= most && !value.includes("\0")) return value;
   throw new ConfigurationError(`${name} is a text of 1 to ${most} characters: it stands in the log`);

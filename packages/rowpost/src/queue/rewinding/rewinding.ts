@@ -1,7 +1,7 @@
 /**
- * Moving the progress of a group on any SQL database. All partitions in one transaction, which
- * locks their progress first: so a settle, a takeover, another rewind and the dropping of a month
- * come before it and are seen, or after it and find the new epoch. No row of a message is touched.
+ * Moves a group in one transaction that locks the progress of its partitions first: a settle, a
+ * takeover, another rewind or the dropping of a month is seen, or finds the new epoch. No message
+ * row is touched.
  */
 
 import type { QueueSql } from "../../databases/database.ts";
@@ -29,45 +29,44 @@ import * as own from "./statements.ts";
 export interface Rewinding {
   /** Where each partition would go, and what lies in between. */
   plan(request: RewindRequest): Promise<RewindPlan | RewindRefusal>;
-  /** In one transaction, or not at all. */
+  /** In one transaction, all or nothing. */
   rewind(request: RewindRequest): Promise<RewindDone | RewindRefusal>;
   /**
-   * Sets the marks that messages are counted by, from a month on, until it `isOver` or somebody
-   * else is at it; the month to go on with. Undefined: from the one before this one. A count needs
-   * none: it walks where there are none.
+   * Until it `isOver` or another process does it; returns the month to continue with. Default: the
+   * previous month. Counts work without milestones by walking.
    */
   setMilestones(request: MilestonesRequest): Promise<number>;
-  /** The newest first. */
+  /** Newest first. */
   log(key: GroupKey, limit: number): Promise<RewindEntry[]>;
   close(): Promise<void>;
 }
 
-/** What a group is at, and what its topic has. */
+/** State of a group and its topic. */
 interface Situation {
   readonly partitions: readonly { readonly partition: number; readonly nextId: string; readonly round: number }[];
-  /** Behind the last message of each partition. */
+  /** After the last message of each partition. */
   readonly ends: ReadonlyMap<number, string>;
   /** Months with a table, in order. */
   readonly months: readonly number[];
   readonly dropped: readonly number[];
-  /** Of this group, the newest first. */
+  /** Of this group, newest first. */
   readonly lastRewind: readonly RewindEntry[];
 }
 
 interface Moves {
-  /** With the round that they are in. */
+  /** With the current round of each. */
   readonly partitions: readonly (RewoundPartition & { readonly round: number })[];
   readonly droppedMonths: readonly number[];
   /** Months with a table, in order. */
   readonly months: readonly number[];
-  /** Number of the last rewind; 0: there was none. */
+  /** Number of the last rewind, or 0. */
   readonly lastRewind: number;
 }
 
-/** More than a topic can have partitions: a whole rewind. */
+/** More than a topic has partitions. */
 const A_REWIND = 64;
 
-/** Makes it. No connection is opened before its first use. */
+/** Opens no connection before its first use. */
 export function createRewinding(sql: QueueSql): Rewinding {
   const room = openRoom(sql, { lockWaitTimeoutMs: 10_000, statementTimeoutMs: 120_000 });
   return room.plainly<Rewinding>({
@@ -93,7 +92,7 @@ export function createRewinding(sql: QueueSql): Rewinding {
   });
 }
 
-/** Where each partition would go; `progress` reads it, with or without locks. */
+/** `progress` reads with or without locks. */
 async function planned(room: Room, run: Run, request: RewindRequest, progress: Cold): Promise<Moves | RewindRefusal> {
   const { group, target, expected } = request;
   const situation = await situationOf(room, run, request, progress);
@@ -111,7 +110,7 @@ async function planned(room: Room, run: Run, request: RewindRequest, progress: C
   for (const { partition, nextId, round } of situation.partitions) {
     const goal = goals.get(partition);
     if (goal === undefined) continue;
-    // Also the month where the group stands: what it has read of it cannot come again.
+    // Includes the current month, whose read messages cannot come again.
     const missing = situation.dropped.filter(
       (month) => compareIds(goal, nextId) < 0 && month >= queueMonth(goal) && compareIds(firstIdOf(month), nextId) < 0,
     );
@@ -130,7 +129,7 @@ async function planned(room: Room, run: Run, request: RewindRequest, progress: C
 
 async function situationOf(room: Room, run: Run, request: RewindRequest, progress: Cold): Promise<Situation> {
   const { topic, partitions } = request;
-  // First: with locks, what follows is read as the last one to hold them left it.
+  // First: under locks, later reads are current.
   const { rows } = await run(progress);
   const places = rows
     .map((row) => ({
@@ -152,7 +151,6 @@ async function situationOf(room: Room, run: Run, request: RewindRequest, progres
   };
 }
 
-/** The lowest id that is to come next, of each partition that is to move. */
 async function goalsOf(
   run: Run,
   request: RewindRequest,
@@ -172,7 +170,7 @@ async function goalsOf(
     case "time":
       return each((partition) => (compareIds(target.id, endOf(partition)) > 0 ? endOf(partition) : target.id));
     case "id": {
-      // A goal ahead of the last message would pass over those that are to come.
+      // A later goal would skip future messages.
       const last = [...ends.values()].sort(compareIds).at(-1) ?? "0";
       if (compareIds(target.id, last) > 0) return { refused: "ahead", lastId: String(BigInt(last) - 1n) };
       return each((partition) => (compareIds(target.id, endOf(partition)) > 0 ? endOf(partition) : target.id));
@@ -197,7 +195,7 @@ async function goalsOf(
       const goals = partitions.flatMap(({ partition, nextId }): [number, string][] => {
         const entry = before.get(partition);
         if (entry === undefined) return [];
-        // What has been replayed already is not passed over again, nor replayed once more.
+        // Already replayed messages are neither skipped nor repeated.
         const wasBack = compareIds(entry.to, entry.from) < 0;
         return [[partition, wasBack && compareIds(nextId, entry.from) > 0 ? nextId : entry.from]];
       });
@@ -206,7 +204,7 @@ async function goalsOf(
   }
 }
 
-/** The message so many places before, over the months; the first one when there are fewer. */
+/** Across months; the first message when there are fewer. */
 async function back(
   run: Run,
   at: { topic: string; partition: number; nextId: string; months: readonly number[]; places: number },

@@ -1,4 +1,3 @@
-/** Moving the progress of a group, and the milestones that messages are counted by. */
 import {
   by,
   type Cold,
@@ -24,7 +23,7 @@ export interface Stretch {
   readonly partition: number;
 }
 
-/** Both ends are in it. */
+/** Both ends included. */
 export interface Range {
   readonly month: number;
   readonly partition: number;
@@ -32,14 +31,14 @@ export interface Range {
   readonly toId: string;
 }
 
-/** Settles and takeovers of the group wait, or were before, and then are seen here. */
+/** Settles and takeovers wait, or came before and are seen. */
 export const lockProgress = (key: GroupKey): Cold => cold("lockProgress")`
 SELECT partition_no AS partitionno, ${textOf("next_message_id")} AS nextid, round
 FROM message_consumption WHERE ${ofGroup(key)} ORDER BY partition_no${forUpdate}`;
 
 /**
- * Of a row that this transaction has locked. With the new epoch, and without an owner, whatever the
- * member of before still writes matches nothing. If we die right after it, nothing has moved.
+ * In the transaction that holds the lock. With the new epoch and no owner, later writes of the
+ * former member match nothing. If the process dies right after it, nothing has moved.
  */
 export const movePartition = (
   key: GroupKey,
@@ -52,29 +51,29 @@ WHERE ${ofGroup(key)} AND partition_no = ${move.partition} AND next_message_id =
 
 type NewEntry = Omit<RewindEntry, "at">;
 
-/** In the same transaction; numbered under the locks of the progress. */
+/** In the same transaction, numbered under the progress locks. */
 export const insertRewind = ({ topic, group }: GroupKey, entry: NewEntry): Cold => cold("insertRewind")`
 INSERT INTO message_rewind (topic_id, consumer_group_id, rewind_no, partition_no, round, from_message_id, to_message_id, undo_of, author, reason, gmt_create)
 VALUES (${topic}, ${group}, ${entry.rewind}, ${entry.partition}, ${entry.round}, ${id(entry.from)}, ${id(entry.to)}, ${entry.undoOf}, ${entry.author}, ${entry.reason}, ${now})`;
 
-/** The newest first. */
+/** Newest first. */
 export const readRewinds = (key: GroupKey, limit: number): Cold => cold("readRewinds")`
 SELECT rewind_no, partition_no, round, ${textOf("from_message_id")} AS from_id, ${textOf("to_message_id")} AS to_id, undo_of, author, reason, ${iso("gmt_create")} AS at
 FROM message_rewind WHERE ${ofGroup(key)} ORDER BY rewind_no DESC, partition_no DESC LIMIT ${limit}`;
 
 /**
- * Those set aside that were replayed meanwhile. Locks rows that nobody else writes while the
- * progress is locked; so do the next two.
+ * Deletes rows set aside and replayed since. Nobody else writes them while the progress is locked;
+ * the same holds for the next two.
  */
 export const forgetReplayed = (key: GroupKey, partition: number, belowId: string): Cold => cold("forgetReplayed")`
 DELETE FROM message_redelivery WHERE ${ofGroup(key)} AND partition_no = ${partition} AND message_id < ${id(belowId)} AND state >= 2`;
 
-/** Those set aside that will not be replayed. */
+/** Those that will not be replayed. */
 export const restore = (key: GroupKey, partition: number, belowId: string): Cold => cold("restore")`
 UPDATE message_redelivery SET state = state - 2, gmt_modified = ${now}
 WHERE ${ofGroup(key)} AND partition_no = ${partition} AND message_id < ${id(belowId)} AND state >= 2`;
 
-/** Those whose messages come again. */
+/** Sets aside rows whose messages come again. */
 export const setAside = (key: GroupKey, partition: number, fromId: string): Cold => cold("setAside")`
 UPDATE message_redelivery SET state = state + 2, gmt_modified = ${now}
 WHERE ${ofGroup(key)} AND partition_no = ${partition} AND message_id >= ${id(fromId)} AND state < 2`;
@@ -88,7 +87,6 @@ SELECT count(DISTINCT CASE WHEN r.last_message_id IS NULL THEN r.message_id END)
 FROM ${quoted(recordTable(topic, range.month))} AS r${by("PRIMARY")}
 WHERE r.message_id BETWEEN ${id(range.fromId)} AND ${id(range.toId)} AND r.consumer_group_id = ${group} AND r.result = 0 AND r.message_id % 64 = ${range.partition}`;
 
-/** A message of a stretch that is so many places from this id. */
 interface Places extends Stretch {
   readonly id: string;
   readonly places: number;
@@ -105,8 +103,8 @@ WHERE m.partition_no = ${at.partition} AND m.message_id > ${id(at.id)}
 ORDER BY m.message_id LIMIT 1 OFFSET ${at.places - 1}`;
 
 /**
- * Of the first `limit` milestones from the month's first message to before this id: how many, and
- * the last one. Those of a topic of this name that was deleted lie before it.
+ * Number and last of the first `limit` milestones before this id. Those of a deleted topic of the
+ * same name lie before the month's first message.
  */
 export const passedMilestones = (
   { topic, month, partition }: Stretch,
@@ -118,6 +116,6 @@ SELECT count(*) AS n, ${textOf("max(m.message_id)")} AS id FROM (
     (SELECT min(i.message_id) FROM ${quoted(infoTable(topic, month))} AS i${by("PRIMARY")} WHERE i.partition_no = ${partition})
   ORDER BY message_id LIMIT ${limit}) AS m`;
 
-/** Locks the new row. Whoever inserts the same one waits, and leaves it as it is. */
+/** Locks the new row. A second insert waits and changes nothing. */
 export const insertMilestone = (topic: string, partition: number, at: string): Cold => cold("insertMilestone")`
 ${insertNew} message_milestone (topic_id, partition_no, message_id) VALUES (${topic}, ${partition}, ${id(at)})${orNothing("topic_id, partition_no, message_id")}`;

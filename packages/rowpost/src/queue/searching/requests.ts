@@ -1,6 +1,4 @@
-/** What is asked of a search, and what is answered. */
-
-/** A message as a list shows it: without its body. */
+/** A message in a list, without its body. */
 export interface FoundMessage {
   readonly id: string;
   readonly partition: number;
@@ -18,13 +16,13 @@ export interface FoundMessage {
 
 /** A month whose tables were dropped. */
 export interface DroppedMonth {
-  /** Such as 202611. */
+  /** Month such as 202611. */
   readonly month: number;
-  /** Messages that it had. */
+  /** Number of its messages. */
   readonly messages: number;
-  /** Consumption records that it had. */
+  /** Number of its consumption records. */
   readonly records: number;
-  /** Redeliveries and dead letters that went with it. */
+  /** Redeliveries and dead letters deleted with it. */
   readonly redeliveries: number;
   /** Who dropped it. */
   readonly author: string;
@@ -32,18 +30,18 @@ export interface DroppedMonth {
   readonly reason: string;
   /** When; ISO 8601, in UTC. */
   readonly droppedAt: string;
-  /** Files that hold it, where it was archived. */
+  /** Files of its archive, if any. */
   readonly archive: string | null;
 }
 
-/** What to look for, from the newest to the oldest. */
+/** Searched from newest to oldest. */
 export interface SearchRequest {
   readonly topic: string;
-  /** Ids from here on, with it. */
+  /** First id, inclusive. */
   readonly fromId: string;
-  /** Up to this id, with it. */
+  /** Last id, inclusive. */
   readonly toId: string;
-  /** Along the index; undefined: along the primary key. */
+  /** Searches the key's index; undefined: the primary key. */
   readonly key: string | undefined;
   readonly matches: (message: FoundMessage) => boolean;
   readonly limit: number;
@@ -52,57 +50,57 @@ export interface SearchRequest {
 
 export interface SearchResult {
   readonly messages: readonly FoundMessage[];
-  /** Messages that were looked at. */
+  /** Messages examined. */
   readonly rows: number;
   readonly stopped: "end" | "limit" | "time";
-  /** Everything from here on was searched; undefined: everything was. */
+  /** Everything from here on was searched; undefined: the whole range. */
   readonly nextId: string | undefined;
-  /** Months that were looked into, the newest first. */
+  /** Months searched, newest first. */
   readonly months: readonly number[];
-  /** Those of the range that were dropped. */
+  /** Dropped months of the range. */
   readonly dropped: readonly DroppedMonth[];
-  /** Those of the range, since the topic was made, without a table and not logged as dropped. */
+  /** Months of the range since the topic was created, without a table and not logged as dropped. */
   readonly absent: readonly number[];
 }
 
-/** Who consumed a message, or tried to: one attempt. */
+/** One attempt to consume a message. */
 export interface ConsumptionEntry {
   /** The consumer group. */
   readonly group: string;
   /** Grows with each rewind. */
   readonly round: number;
-  /** 1 for the first; 0 for what somebody did by hand. */
+  /** From 1; 0 for a change by hand. */
   readonly attempt: number;
-  /** What came of it. */
+  /** Outcome of the attempt. */
   readonly result: "consumed" | "failed" | "dead" | "skipped" | "discarded" | "redelivered" | "unknown";
   /** When; ISO 8601, in UTC. */
   readonly at: string;
-  /** How long the handler took. */
+  /** Run time of the handler. */
   readonly durationMs: number;
   /** Error of a failed attempt. */
   readonly error: string | null;
   /** Address of the consumer. */
   readonly ip: string | null;
-  /** Port of the consumer, where it told one. */
+  /** Port of the consumer, if known. */
   readonly port: number | null;
   /** Id of the member that consumed it. */
   readonly instance: string;
-  /** The record is about so many messages, from `firstId` to `lastId`. */
+  /** Set when the record covers this many messages, `firstId` to `lastId`. */
   readonly batch: { readonly firstId: string; readonly lastId: string; readonly messages: number } | undefined;
 }
 
-/** Where one group is with a message. */
+/** Position of one group relative to a message. */
 export interface GroupPlace {
   readonly group: string;
-  /** The lowest id of the partition that the group has not finished. */
+  /** The group's lowest unfinished id of the partition. */
   readonly nextId: string;
   readonly round: number;
-  /** The message in message_redelivery. */
+  /** Its row in message_redelivery. */
   readonly redelivery:
     | {
         readonly state: "waiting" | "dead" | "set aside";
         readonly attempt: number;
-        /** ISO 8601, in UTC; null: when what stands before it in its ordering key is done. */
+        /** ISO 8601, in UTC; null while it waits behind another message of its ordering key. */
         readonly nextAttemptAt: string | null;
         readonly failReason: string | null;
       }

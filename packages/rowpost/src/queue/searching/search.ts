@@ -1,4 +1,4 @@
-/** Searching a topic, and looking at one message: what is asked, checked, and what is answered. */
+/** Searches a topic and looks up one message: checks the request and shapes the answer. */
 import { decodeBody, decodeHeaders } from "../../message/decode.ts";
 import { checkQueueId, MonthDroppedError } from "../../message/queue-errors.ts";
 import { LAST_QUEUE_ID, queueIdAt, queueIdMs } from "../../message/queue-id.ts";
@@ -16,27 +16,27 @@ import type {
 } from "./requests.ts";
 import type { Searching } from "./searching.ts";
 
-/** What `queue.search` looks for. Everything that is given has to be so. */
+/** Conditions of `queue.search`; all given ones must match. */
 export interface QueueSearch {
   /** The topic. */
   readonly topic: string;
-  /** Appended at this instant or later. Default: from the first message that is there. */
+  /** Appended at this instant or later. Default: from the first message. */
   readonly from?: Date | undefined;
   /** Appended before this instant. Default: up to now. */
   readonly to?: Date | undefined;
-  /** Its business key. This way goes along an index. */
+  /** Business key; uses an index. */
   readonly key?: string | undefined;
-  /** Its id. This way goes along an index. */
+  /** Id; uses an index. */
   readonly id?: string | undefined;
-  /** One of its headers. Looks at every message of the range until the page is full. */
+  /** A header. Examines every message of the range until the page is full. */
   readonly header?: { readonly name: string; readonly value: string } | undefined;
-  /** Its message type. Looks at every message of the range until the page is full. */
+  /** Message type. Examines every message of the range until the page is full. */
   readonly type?: string | undefined;
-  /** Messages of a page, 1 to 1,000. Default 50. */
+  /** Messages per page, 1 to 1,000. Default 50. */
   readonly limit?: number | undefined;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly before?: string | undefined;
-  /** After this long the answer is what was found so far. Default 5,000. */
+  /** Time limit in ms, after which the answer is what was found so far. Default 5,000. */
   readonly timeLimitMs?: number | undefined;
 }
 
@@ -44,25 +44,25 @@ export interface QueueSearch {
 export interface QueueMessageSummary {
   /** The topic. */
   readonly topic: string;
-  /** Decimal text. */
+  /** Decimal string. */
   readonly id: string;
   /** Partition of the topic, from 0. */
   readonly partition: number;
-  /** Business key, where it has one. */
+  /** Business key, if any. */
   readonly key: string | undefined;
-  /** Message type, where it has one. */
+  /** Message type, if any. */
   readonly type: string | undefined;
-  /** As it stands in the row; undefined = JSON. */
+  /** Media type as stored; undefined: JSON. */
   readonly contentType: string | undefined;
-  /** Those of the producer; undefined when the row's cannot be read. */
+  /** Headers of the producer; undefined when unreadable. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** Messages with equal ones keep their order. */
+  /** Messages with the same key keep their order. */
   readonly orderingKey: string | undefined;
-  /** The time in its id: when it was appended, by the database's clock. */
+  /** Time of the append by the database's clock, taken from the id. */
   readonly sentAt: Date;
-  /** Not to be delivered before. */
+  /** Earliest delivery. */
   readonly deliverAt: Date | undefined;
-  /** Who appended it. */
+  /** Producer of the message. */
   readonly producer: {
     readonly group: string | undefined;
     readonly ip: string | undefined;
@@ -70,44 +70,44 @@ export interface QueueMessageSummary {
   };
 }
 
-/** A page, the newest first, and how far it can be believed. */
+/** A page, newest first, with how complete it is. */
 export interface QueueSearchAnswer {
-  /** The newest first. */
+  /** Newest first. */
   readonly messages: readonly QueueMessageSummary[];
-  /** The whole range was searched, and no month of it was dropped. */
+  /** True when the whole range was searched and none of its months was dropped. */
   readonly complete: boolean;
-  /** Why it ended: all was searched, the page is full, or the time was over. */
+  /** Why it ended: end of the range, full page, or time limit. */
   readonly stopped: "end" | "limit" | "time";
-  /** Pass it as `before`, and the search goes on there; undefined: all was searched. */
+  /** Pass it as `before` to continue; undefined: everything was searched. */
   readonly next: string | undefined;
-  /** Messages that were looked at. */
+  /** Messages examined. */
   readonly rows: number;
-  /** Months that were looked into, the newest first, such as 202611. */
+  /** Months searched, newest first, such as 202611. */
   readonly months: readonly number[];
-  /** Months of the range whose tables were dropped: who, when, why, and where its archive is. */
+  /** Dropped months of the range: who, when, why, and their archives. */
   readonly droppedMonths: readonly DroppedMonth[];
   /**
-   * Months of the range without a table that nobody dropped by rowpost: nothing was appended in
-   * them, or somebody dropped them by hand.
+   * Months of the range without a table that rowpost did not drop: nothing was appended in them, or
+   * they were dropped by hand.
    */
   readonly absentMonths: readonly number[];
 }
 
-/** How far one group is with a message. */
+/** State of a message in one group. */
 export interface QueueMessageGroup {
   /** The consumer group. */
   readonly group: string;
   /**
-   * `unread`: still to come. `waiting`: to come again. `dead`: given up. `skipped`, `discarded`: by
-   * somebody. `consumed`. `passed`: before the group's progress, without a record: the group began
-   * behind it, or was rewound past it.
+   * `unread`: still to come. `waiting`: comes again. `dead`: given up. `skipped`, `discarded`: by a
+   * person. `consumed`. `passed`: before the group's progress without a record, because the group
+   * began or was rewound past it.
    */
   readonly state: "unread" | "waiting" | "dead" | "consumed" | "skipped" | "discarded" | "passed";
-  /** Attempts so far, of one that waits or is dead. */
+  /** Attempts so far, if waiting or dead. */
   readonly attempts: number | undefined;
-  /** When one that waits comes again; undefined: when those before it in its key are done. */
+  /** Next attempt, if waiting; undefined behind another message of its key. */
   readonly nextAttemptAt: Date | undefined;
-  /** Its last error, of one that waits or is dead. */
+  /** Last error, if waiting or dead. */
   readonly failReason: string | undefined;
 }
 
@@ -115,25 +115,25 @@ export interface QueueMessageGroup {
 export interface QueueMessageAttempt extends Omit<ConsumptionEntry, "at" | "error" | "ip" | "port"> {
   /** When its outcome was written, by the database's clock. */
   readonly at: Date;
-  /** Its error, of a failed attempt. */
+  /** Error of a failed attempt. */
   readonly error: string | undefined;
   /** Address of the consumer. */
   readonly ip: string | undefined;
-  /** Port of the consumer, where it told one. */
+  /** Port of the consumer, if known. */
   readonly port: number | undefined;
 }
 
-/** All that is known of a message. */
+/** Everything known about a message. */
 export interface QueueMessageDetail extends QueueMessageSummary {
-  /** A JSON value, a text, or bytes; undefined when it cannot be read. */
+  /** JSON value, text or bytes; undefined when unreadable. */
   readonly body: unknown;
-  /** As it stands in the row. */
+  /** Raw text of the row. */
   readonly bodyText: string;
-  /** Why body or headers cannot be read. */
+  /** Why body or headers are unreadable. */
   readonly problem: string | undefined;
-  /** Who consumed it, when, from where: every attempt, in order of groups, rounds and attempts. */
+  /** All attempts (who, when, from where), ordered by group, round and attempt. */
   readonly attempts: readonly QueueMessageAttempt[];
-  /** Every group of the topic, and how far it is with the message. */
+  /** State of the message in every group of the topic. */
   readonly groups: readonly QueueMessageGroup[];
 }
 
@@ -199,7 +199,6 @@ function higher(left: string, right: string): string {
   return BigInt(left) > BigInt(right) ? left : right;
 }
 
-/** Milliseconds of an instant. */
 function instant(name: string, value: unknown): number {
   if (value instanceof Date && !Number.isNaN(value.getTime())) return value.getTime();
   throw new ConfigurationError(`${name} must be a Date`);
@@ -267,7 +266,7 @@ function detailOf(topic: string, { message, entries, groups }: MessageDetail): Q
   };
 }
 
-/** What a group is done with: what decides comes first. */
+/** Final results, the decisive one first. */
 const FINAL = ["consumed", "skipped", "discarded", "dead"] as const;
 
 function groupOf(

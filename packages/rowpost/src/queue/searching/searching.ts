@@ -1,7 +1,4 @@
-/**
- * Searching on any SQL database: month by month, the newest first, in steps that look at so many
- * messages at most, until the page is full, everything was searched, or the time is over.
- */
+/** Searches month by month, newest first, in bounded steps. */
 
 import type { QueueSql } from "../../databases/database.ts";
 import type { Cold } from "../../databases/sql/cold.ts";
@@ -30,10 +27,10 @@ import type {
 } from "./requests.ts";
 import { readMessage, readPlaces, readRecords, readTopic, searchKey, walk } from "./statements.ts";
 
-/** Messages of a step along the primary key: the first is small, as most pages are full soon. */
+/** Small, since most pages fill soon. */
 const FIRST_STEP = 200;
 const LONGEST_STEP = 4_000;
-/** Messages with one key that are looked at in a step. */
+/** Messages of one key examined per step. */
 const KEY_STEP = 200;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
@@ -45,7 +42,7 @@ export interface Searching {
   close(): Promise<void>;
 }
 
-/** Makes it. No connection is opened before its first use. */
+/** Opens no connection before its first use. */
 export function createSearching(sql: QueueSql): Searching {
   const room = openRoom(sql, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   return room.plainly<Searching>({
@@ -55,7 +52,7 @@ export function createSearching(sql: QueueSql): Searching {
   });
 }
 
-/** A dropped month counts from when somebody began to drop it. */
+/** Dropped from the moment its mark was set. */
 function droppedMonth(row: Row): DroppedMonth {
   return {
     month: integer(row, "month"),
@@ -70,13 +67,12 @@ function droppedMonth(row: Row): DroppedMonth {
 }
 
 interface RangeMap {
-  /** The newest first. */
+  /** Newest first. */
   readonly months: readonly number[];
   readonly dropped: readonly DroppedMonth[];
   readonly absent: readonly number[];
 }
 
-/** What there is of a topic in a range. */
 async function mapOf(
   { months: monthsOf, read }: Room,
   { topic, fromId, toId }: SearchRequest,
@@ -142,9 +138,9 @@ async function search(room: Room, request: SearchRequest): Promise<SearchResult 
 }
 
 interface Step {
-  /** The newest first. */
+  /** Newest first. */
   readonly messages: readonly FoundMessage[];
-  /** What is left of the month ends here; undefined: nothing is. */
+  /** Last id still to search; undefined: none. */
   readonly toId: string | undefined;
 }
 
@@ -168,7 +164,7 @@ function stepper({ isTableMissing, read }: Room, { topic, fromId, key }: SearchR
     }
     found.sort((left, right) => compareIds(right.id, left.id));
     const counts = new Map<number, number>();
-    // Behind the oldest of a partition that has more, another partition's may come before its next.
+    // The next row may belong to another partition.
     let end = 0;
     let more = false;
     for (; end < found.length && !more; end += 1) {
@@ -229,8 +225,8 @@ async function detail(
 }
 
 /**
- * A batch's record is about the messages between its ends that went well: not about one that has a
- * record of its own in that round, nor about one that is still to come again.
+ * A batch's record covers the messages that succeeded, except those with their own record in that
+ * round and those still to come again.
  */
 function entriesAbout(
   id: string,

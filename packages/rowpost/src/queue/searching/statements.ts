@@ -1,4 +1,4 @@
-/** Looking into the queue: reads that lock nothing. */
+/** Statements of searches, without locks. */
 import {
   branch,
   by,
@@ -16,14 +16,13 @@ import {
 import { infoTable, recordTable } from "../../databases/sql/queue/names.ts";
 import { partitionOfId } from "../../message/queue-id.ts";
 
-/** A message of a month. */
 export interface Spot {
   readonly topic: string;
   readonly month: number;
   readonly id: string;
 }
 
-/** Ids of a month, with both ends. */
+/** Ids of a month, both ends included. */
 interface Range {
   readonly topic: string;
   readonly month: number;
@@ -39,7 +38,7 @@ const COLUMNS = part`${textOf("m.message_id")} AS id, m.partition_no AS partitio
 export const readTopic = (topic: string): Cold => cold("readTopic")`
 SELECT partitions, ${iso("gmt_create")} AS created FROM message_topic WHERE topic_id = ${topic}`;
 
-/** Messages with this key, the newest first. */
+/** Newest first. */
 export const searchKey = ({ topic, month, key, fromId, toId, limit }: Range & { key: string }): Cold => cold(
   "searchKey",
 )`
@@ -47,7 +46,7 @@ SELECT ${COLUMNS} FROM ${quoted(infoTable(topic, month))} AS m${by("i_message_ke
 WHERE m.message_key = ${key} AND m.message_id BETWEEN ${id(fromId)} AND ${id(toId)}
 ORDER BY m.message_id DESC LIMIT ${limit}`;
 
-/** The newest of each partition, `limit` each; in no order among the partitions. */
+/** The newest `limit` of each partition. */
 export function walk({ topic, month, partitions, fromId, toId, limit }: Range & { partitions: number }): Cold {
   const newestOf = (partition: number): Sql => part`
 SELECT ${COLUMNS} FROM ${quoted(infoTable(topic, month))} AS m${by("PRIMARY")}
@@ -57,12 +56,11 @@ ORDER BY m.message_id DESC LIMIT ${limit}`;
   return cold("walk")`${joined(all, "\nUNION ALL\n")}`;
 }
 
-/** With its body. */
 export const readMessage = ({ topic, month, id: of }: Spot): Cold => cold("readMessage")`
 SELECT ${COLUMNS}, m.message_data AS message_data FROM ${quoted(infoTable(topic, month))} AS m${by("PRIMARY")}
 WHERE m.partition_no = ${partitionOfId(of)} AND m.message_id = ${id(of)}`;
 
-/** Records of a message, and of batches from `fromId` on that hold it. */
+/** Includes batches from `fromId` on that contain the message. */
 export const readRecords = ({ topic, month, id: of, fromId }: Spot & { fromId: string }): Cold => cold("readRecords")`
 SELECT ${textOf("r.message_id")} AS id, r.consumer_group_id AS group_id, r.round AS round, r.attempt AS attempt,
   ${textOf("r.last_message_id")} AS last_id, r.messages AS messages, r.ip AS ip, r.port AS port, r.instance AS instance,
@@ -72,7 +70,6 @@ WHERE r.message_id BETWEEN ${id(fromId)} AND ${id(of)} AND (r.message_id = ${id(
   AND r.message_id % 64 = ${partitionOfId(of)}
 ORDER BY r.message_id, r.consumer_group_id, r.round, r.attempt`;
 
-/** Every group's place in the partition of this message. */
 export const readPlaces = (topic: string, of: string): Cold => cold("readPlaces")`
 SELECT p.consumer_group_id AS group_id, ${textOf("p.next_message_id")} AS next_id, p.round AS round,
   a.state AS state, a.attempt AS attempt, ${iso("a.next_attempt_at")} AS next_attempt_at, a.fail_reason AS fail_reason

@@ -1,14 +1,11 @@
-/** Names that become part of a table's name, or of a key: checked before they get near SQL. */
+/** Checks names that become part of a table's name or of a key. */
 import { InvalidNameError } from "../../runtime/errors.ts";
 
-/**
- * The longest topic: with `_message_info_consumption_202611` behind it, it is the 63 characters
- * that PostgreSQL takes as a table's name.
- */
+/** With `_message_info_consumption_202611` it has the 63 characters of a PostgreSQL table name. */
 const LONGEST_TOPIC = 31;
 const LONGEST_GROUP = 64;
 
-/** The topic, if it is one: lower case letters of English, digits and underscores. */
+/** Allows lower case English letters, digits and underscores. */
 export function checkTopic(topic: unknown): string {
   if (typeof topic === "string" && topic.length <= LONGEST_TOPIC && /^[a-z0-9_]+$/.test(topic)) return topic;
   throw new InvalidNameError(
@@ -19,7 +16,7 @@ export function checkTopic(topic: unknown): string {
 const PART_OF_A_GROUP = /^[\w.:-]+$/;
 const LETTERS = "A-Z, a-z, 0-9 and _ . : -";
 
-/** The consumer group, if it is one: a name, or that of a broadcast's instance. */
+/** A group's name, or that of a broadcast instance. */
 export function checkGroup(group: unknown): string {
   if (typeof group === "string" && group.length <= LONGEST_GROUP) {
     const parts = group.split("@");
@@ -30,7 +27,6 @@ export function checkGroup(group: unknown): string {
   );
 }
 
-/** The group of one instance of a broadcast. */
 export function instanceGroup(group: unknown, instance: unknown): string {
   const both = `${checkGroup(group)}@${typeof instance === "string" ? instance : ""}`;
   const isOne = typeof instance === "string" && PART_OF_A_GROUP.test(instance) && both.length <= LONGEST_GROUP;

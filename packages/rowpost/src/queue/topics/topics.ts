@@ -1,4 +1,4 @@
-/** What people do with topics, and what this process knows of them. */
+/** Manages topics and caches their settings. */
 import { MOST_PARTITIONS, monthAfter } from "../../message/queue-id.ts";
 import { refuseUnknown } from "../../runtime/check-options.ts";
 import { ConfigurationError, UnknownTopicError } from "../../runtime/errors.ts";
@@ -11,11 +11,11 @@ export interface TopicOptions {
   /** 1 to 31 characters of a-z, 0-9 and _. */
   readonly topic: string;
   /**
-   * 1 to 64; default 1. Each is read by one member of a group at a time, in its order; they may
-   * grow later, and never shrink.
+   * 1 to 64; default 1. One member of a group reads each at a time, in order. The number can grow
+   * but never shrink.
    */
   readonly partitions?: number | undefined;
-  /** Months that messages are kept; null, the default, is for ever. */
+  /** Months that messages are kept; default null: forever. */
   readonly retentionMonths?: number | null | undefined;
 }
 
@@ -24,22 +24,22 @@ export interface Topics {
   alter(options: TopicOptions): Promise<TopicSettings>;
   list(): Promise<TopicSettings[]>;
   remove(topic: string): Promise<boolean>;
-  /** As it was seen last, at most {@link FRESH_MS} ago. Throws `UnknownTopicError`. */
+  /** Settings at most {@link FRESH_MS} old. Throws `UnknownTopicError`. */
   settings(topic: string): Promise<TopicSettings>;
-  /** As it was seen last, whenever that was. */
+  /** Last known settings, of any age. */
   known(topic: string): TopicSettings | undefined;
-  /** What is known of a topic is out of date. */
+  /** Drops the cached settings. */
   forget(topic: string): void;
-  /** Makes the tables of this month and the next. */
+  /** This month's and the next one's. */
   prepare(topic: string, month: number): Promise<void>;
-  /** The same for the month that the database's clock shows, asked once an hour. */
+  /** For the database's current month, asked once an hour. */
   prepareNow(topic: string): Promise<void>;
 }
 
-/** The next month's table is made a month ahead, so this may be any time. */
+/** Tables are made a month ahead. */
 const LOOK_AT_MONTH_MS = 3_600_000;
 
-/** Other processes change a topic too. */
+/** Other processes change topics too. */
 const FRESH_MS = 5_000;
 
 export function createTopics(store: TopicStore, monotonicMs: () => number): Topics {
@@ -70,7 +70,7 @@ export function createTopics(store: TopicStore, monotonicMs: () => number): Topi
   async function prepare(topic: string, month: number): Promise<void> {
     const name = `${topic} ${month}`;
     if (prepared.has(name)) return;
-    // What is there is not made again: DDL waits for whoever uses the table.
+    // DDL waits for users of existing tables.
     const there = new Set(await store.months(topic));
     const missing = [month, monthAfter(month)].filter((each) => !there.has(each));
     await store.makeMonths(topic, missing);
@@ -139,7 +139,7 @@ function checked(options: TopicOptions): CheckedTopic {
   checkTopic(topic);
   refuseUnknown("a topic", options, ["topic", "partitions", "retentionMonths"]);
   if (partitions !== undefined) wholeNumber("a topic: partitions", partitions, 1, MOST_PARTITIONS);
-  // Null: for ever.
+  // Null: forever.
   if (retentionMonths !== undefined && retentionMonths !== null) {
     wholeNumber("a topic: retentionMonths", retentionMonths, 1);
   }

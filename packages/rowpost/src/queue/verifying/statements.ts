@@ -1,8 +1,8 @@
-/** What the detector reads; it locks nothing. */
+/** Statements of the detector, without locks. */
 import { by, type Cold, cold, id, lookUp, part, quoted, textOf } from "../../databases/sql/cold.ts";
 import { infoTable, recordTable } from "../../databases/sql/queue/names.ts";
 
-/** Messages of a group's partition in one month, with both ends. */
+/** Both ends included. */
 export interface VerifyChunk {
   readonly topic: string;
   readonly group: string;
@@ -18,8 +18,8 @@ SELECT consumer_group_id AS group_id, partition_no AS partitionno, ${textOf("beg
 FROM message_consumption WHERE topic_id = ${topic}`;
 
 /**
- * A row for each record of a message, or one. What was redelivered by hand has a negative attempt:
- * that is no outcome.
+ * One row per record, or one without. A redelivery by hand has a negative attempt and is no
+ * outcome.
  */
 export const readChunk = ({ topic, group, month, partition, fromId, toId, limit }: VerifyChunk): Cold => cold(
   "readChunk",

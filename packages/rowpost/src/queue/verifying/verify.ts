@@ -1,6 +1,6 @@
 /**
- * The detector: every message below a group's progress has a record in the round that it belongs
- * to, or is to come again, or was passed over by a rewind. What is none of these was lost.
+ * The detector: a message below a group's progress without a record in its round, a redelivery or a
+ * rewind past it was lost.
  */
 import { setImmediate } from "node:timers/promises";
 import { checkQueueId, UnknownGroupError } from "../../message/queue-errors.ts";
@@ -20,51 +20,50 @@ export interface VerifyOptions {
   readonly topic: string;
   /** Default: every group. */
   readonly group?: string | undefined;
-  /** `next` of the answer before. */
+  /** `next` of the previous answer. */
   readonly after?: VerifyPosition | undefined;
-  /** After this long the answer is what was found so far. Default 10,000. */
+  /** Time limit in ms, after which the answer is what was found so far. Default 10,000. */
   readonly timeLimitMs?: number | undefined;
 }
 
-/** How far a verification has come. */
+/** Position of a verification. */
 export interface VerifyPosition {
   /** The consumer group. */
   readonly group: string;
   /** Partition of the topic, from 0. */
   readonly partition: number;
-  /** The last message that was looked at. */
+  /** The last message examined. */
   readonly id: string;
 }
 
-/** Messages that a group has passed, and nobody knows why. */
+/** Messages that a group passed without a known reason. */
 export interface UnaccountedMessages {
   /** The consumer group. */
   readonly group: string;
   /** Partition of the topic, from 0. */
   readonly partition: number;
-  /** The first of them; of a batch, the first that may be one. */
+  /** The first of them; of a batch, the first candidate. */
   readonly fromId: string;
-  /** The last of them; of a batch, the last that may be one. */
+  /** The last of them; of a batch, the last candidate. */
   readonly toId: string;
-  /** How many. */
+  /** Their number. */
   readonly messages: number;
 }
 
-/** What `queue.verify` found. */
+/** Result of `queue.verify`. */
 export interface VerifyAnswer {
-  /** What was found; one entry for a stretch of messages. */
+  /** Problems, one entry per stretch of messages. */
   readonly problems: readonly UnaccountedMessages[];
-  /** Messages that were looked at, for each group. */
+  /** Messages examined, counted per group. */
   readonly messages: number;
-  /** Everything was looked at. */
+  /** True when everything was examined. */
   readonly complete: boolean;
-  /** Pass it as `after`, and it goes on there. */
+  /** Pass it as `after` to continue. */
   readonly next: VerifyPosition | undefined;
 }
 
 const CHUNK = 1_000;
 
-/** What a verification works with. */
 export interface VerifyParts {
   readonly store: Verifying;
   readonly rewinds: Pick<Rewinding, "log">;
@@ -97,7 +96,7 @@ export async function verifyQueue(parts: VerifyParts, given: VerifyOptions): Pro
       afterId: isHere ? after.id : undefined,
     });
     messages += seen.messages;
-    // A call that goes on in a place may have found nothing left of it: it has the next one too.
+    // It may find nothing left here, so it takes the next place too.
     const nextId = seen.stoppedAt ?? (isHere || index === places.length - 1 || !isOver() ? undefined : seen.endId);
     if (nextId === undefined) continue;
     return { problems, messages, complete: false, next: { group, partition, id: nextId } };
@@ -109,9 +108,8 @@ interface PlaceRequest {
   readonly topic: string;
   readonly group: string;
   readonly partition: number;
-  /** Of this place, the newest first. */
+  /** Of this place, newest first. */
   readonly log: readonly RewindEntry[];
-  /** The last message that an earlier call has looked at. */
   readonly afterId: string | undefined;
   readonly problems: UnaccountedMessages[];
   readonly isOver: () => boolean;
@@ -119,15 +117,15 @@ interface PlaceRequest {
 
 interface PlaceSeen {
   readonly messages: number;
-  /** The time was over behind this message, and there may be more. */
+  /** More may follow. */
   readonly stoppedAt?: string;
-  /** Nothing is to be looked at behind this id. */
+  /** Last id to examine. */
   readonly endId: string;
 }
 
 async function verifyPlace(store: Verifying, request: PlaceRequest): Promise<PlaceSeen> {
   const { topic, group, partition, log, afterId, problems, isOver } = request;
-  // After the log: a rewind in between shows itself by its round, and is looked at the next time.
+  // After the log: a rewind in between shows in its round.
   const now = (await store.groups(topic)).find((each) => each.group === group && each.partition === partition);
   if (now === undefined || now.round !== (log[0]?.round ?? 0)) return { messages: 0, endId: afterId ?? "0" };
   const walk = walkOf(now, log, problems);
@@ -137,7 +135,7 @@ async function verifyPlace(store: Verifying, request: PlaceRequest): Promise<Pla
   const toId = String(BigInt(now.nextId) - 1n);
   const before = problems.length;
   let messages = 0;
-  /** What a rewind has set aside meanwhile is not lost: it is looked at the next time. */
+  /** Rows set aside by a rewind meanwhile are examined next time. */
   const unlessRewound = async (): Promise<void> => {
     walk.end();
     if (problems.length === before) return;
@@ -148,7 +146,7 @@ async function verifyPlace(store: Verifying, request: PlaceRequest): Promise<Pla
     if (month < queueMonth(fromId) || month > queueMonth(toId)) continue;
     let at = (await store.before({ topic, month, partition, fromId, places: MOST_IN_A_RECORD })) ?? "0";
     for (;;) {
-      // SQLite answers within the call: without a pause no timer would run, nor a heartbeat.
+      // SQLite answers within the call and would block all timers.
       await setImmediate();
       const chunk = await store.chunk({ topic, group, month, partition, fromId: at, toId, limit: CHUNK });
       for (const message of chunk) {
@@ -188,7 +186,7 @@ function checked(options: VerifyOptions): VerifyOptions {
   return options;
 }
 
-/** Groups and partitions, in order, from the position on. */
+/** Ordered, from the position on. */
 async function placesOf(store: Verifying, { topic, group, after }: VerifyOptions): Promise<VerifiedGroup[]> {
   const all = (await store.groups(topic)).filter((each) => group === undefined || each.group === group);
   if (group !== undefined && all.length === 0) throw new UnknownGroupError(topic, group);
@@ -212,7 +210,7 @@ interface Batch {
   readonly lastId: string;
   readonly round: number;
   readonly messages: number;
-  /** Messages between its ends that have nothing of their own. */
+  /** Without a record of their own. */
   plain: number;
   /** One of them belongs to a later round. */
   partly: boolean;
@@ -226,7 +224,7 @@ function walkOf(
   let batches: Batch[] = [];
   let missing: { fromId: string; toId: string; messages: number } | undefined;
 
-  /** The round that has to have a record of it; undefined: none has. The newest is first. */
+  /** The newest round that must have a record of it. */
   function roundOf(id: string): number | undefined {
     for (const { from, to, round } of log) {
       if (compareIds(id, to) >= 0) return round;
@@ -240,7 +238,7 @@ function walkOf(
     missing = undefined;
   }
 
-  /** A batch that is about fewer messages than there are. */
+  /** The batch covers fewer messages than exist. */
   function close({ firstId, lastId, plain, messages, partly }: Batch): void {
     if (partly || plain <= messages) return;
     problems.push({ group, partition, fromId: firstId, toId: lastId, messages: plain - messages });

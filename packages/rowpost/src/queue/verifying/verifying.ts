@@ -1,4 +1,3 @@
-/** What the detector reads of groups, messages and their records. */
 import type { QueueSql } from "../../databases/database.ts";
 import { openRoom } from "../../databases/sql/queue/room.ts";
 import { integer, text, textOrNull } from "../../databases/sql/rows.ts";
@@ -6,17 +5,16 @@ import { droppedMonths } from "../retention/statements.ts";
 import { placesBefore } from "../rewinding/statements.ts";
 import { readChunk, readGroups, type VerifyChunk } from "./statements.ts";
 
-/** How far a group is in a partition. */
 export interface VerifiedGroup {
   readonly group: string;
   readonly partition: number;
-  /** Where it began. */
+  /** Where the group began. */
   readonly beginId: string;
   readonly nextId: string;
   readonly round: number;
 }
 
-/** A record at a message: of itself, or of a batch that begins with it. */
+/** Of a message, or of a batch that begins with it. */
 export interface VerifiedRecord {
   readonly round: number;
   readonly batch: { readonly lastId: string; readonly messages: number } | undefined;
@@ -33,16 +31,16 @@ export interface Verifying {
   groups(topic: string): Promise<VerifiedGroup[]>;
   /** Months with tables that are not being dropped, in order. */
   months(topic: string): Promise<number[]>;
-  /** The message so many places before; undefined: there are fewer in this month. */
+  /** Undefined: the month has fewer. */
   before(
     request: Omit<VerifyChunk, "group" | "limit" | "toId"> & { readonly places: number },
   ): Promise<string | undefined>;
-  /** In order of the ids. */
+  /** In id order. */
   chunk(request: VerifyChunk): Promise<VerifiedMessage[]>;
   close(): Promise<void>;
 }
 
-/** Makes it. No connection is opened before its first use. */
+/** Opens no connection before its first use. */
 export function createVerifying(sql: QueueSql): Verifying {
   const room = openRoom(sql, {});
   return {

@@ -1,6 +1,6 @@
 /**
- * Taking messages: into the window, then in the table, by the mark `sending` or by a list in the
- * lease rows. Only what is certainly ours comes back; the rest leaves the window again.
+ * Claims messages in the table, by the mark `sending` or a list in the lease rows. Returns only
+ * messages that are certainly ours; the others leave the window.
  */
 import { DatabaseUnavailableError, describeError } from "../../runtime/errors.ts";
 import type { InFlight, InFlightWindow } from "../in-flight.ts";
@@ -15,11 +15,11 @@ export interface ClaimOptions {
   readonly settings: Pick<RelaySettings, "sendingMark" | "metrics" | "clock" | "logger">;
   readonly keeper: Pick<LeaseKeeper, "fence" | "epochOf">;
   readonly window: InFlightWindow;
-  /** Takes claimed messages that must not go after all, and returns them uncounted. */
+  /** Returns claimed messages, uncounted. */
   readonly giveBack: (messages: readonly InFlight[]) => void;
 }
 
-/** Makes the function that claims a batch, in id order. */
+/** In id order. */
 export function createClaim({ store, settings, keeper, window, giveBack }: ClaimOptions) {
   return async function claim(batch: readonly InFlight[]): Promise<readonly InFlight[]> {
     const fence = keeper.fence();
@@ -31,8 +31,8 @@ export function createClaim({ store, settings, keeper, window, giveBack }: Claim
       settings.metrics.observe("rowpost_claim_duration_ms", {}, settings.clock.monotonicMs() - startedMs);
       return ours;
     } catch (error) {
-      // Unknown: the rows may be marked. Nothing is published; if they are, the sweep over
-      // `sending` rows brings them back (rule: watched-sending).
+      // The rows may be marked. Nothing is published; the sweep over `sending` rows brings them
+      // back (rule: watched-sending).
       window.remove(messages);
       throw error;
     }
@@ -48,13 +48,12 @@ export function createClaim({ store, settings, keeper, window, giveBack }: Claim
       if (error instanceof DatabaseUnavailableError)
         settings.logger.warn("the claim of a batch has no answer; reading it back", { error: describeError(error) });
     }
-    // After an error too, whatever it is: a batch with a refused row is claimed in parts.
+    // After any error: a batch with a refused row is claimed in parts.
     const claimed = messages.map(({ row }) => claimedToken(row, "on"));
     const ids = new Set(await store.verifyClaim({ fence, rows: claimed }));
-    // A claim that fails and takes nothing is no work (rule: working-owner).
+    // A failed claim that takes nothing is no work (rule: working-owner).
     if (failure !== undefined && ids.size === 0) throw failure.error;
-    // A row that changed since its scan, or that the table refuses, was left out, by the claim
-    // alone: the order of its key was looked up before.
+    // The claim may leave out changed or refused rows, after the order of their keys was checked.
     const { go, behind } = withoutGaps(
       messages.map(({ row }) => row),
       ids,
@@ -64,10 +63,7 @@ export function createClaim({ store, settings, keeper, window, giveBack }: Claim
     return ours.filter(({ row }) => go.has(row.id));
   }
 
-  /**
-   * `sendingMark: "off"`: the whole window stands in the lease rows, this batch included, before
-   * anything of it is published.
-   */
+  /** `sendingMark: "off"`: lists the whole window in the lease rows before publishing. */
   async function list(fence: Fence, messages: readonly InFlight[]): Promise<readonly InFlight[]> {
     const byShard = new Map<number, string[]>();
     for (const [shard, epoch] of fence.epochs.entries()) if (epoch !== undefined) byShard.set(shard, []);

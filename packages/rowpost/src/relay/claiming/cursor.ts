@@ -1,43 +1,38 @@
 /**
- * Where the next scan goes on, and how it divides its rows between the two branches: rows whose
- * time has come, and rows without a time, by id.
+ * Position of the next scan, and the share of its two branches: due rows, and rows without a time,
+ * by id.
  *
- * The place only spares the database from walking again over rows that it has just shown (claimed
- * rows leave delete-marked index entries behind; excluded ones fill the batch). It is a hint within
- * one sweep, never a position: ids become visible out of order, so every sweep begins again from
- * the start, at least once a second (rule: bounded-scan).
+ * The position spares the database rows just shown (delete-marked index entries of claimed rows,
+ * excluded rows). It is valid for one sweep: ids become visible out of order, so a sweep restarts
+ * at least once a second (rule: bounded-scan).
  */
 import type { Clock } from "../../runtime/clock.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import type { ScannedMessage } from "../store.ts";
 
-/** A sweep older than this starts over with the next scan. */
 const SWEEP_MS = 1_000;
 /**
- * A key that became free starts the sweep over, but not more often than this: its next messages lie
- * behind the place reached, and a hot key must neither wait for the rest of the second nor keep the
- * sweep from ever reaching what lies behind its backlog.
+ * Shortest interval between restarts for a freed key, whose next messages lie behind the position:
+ * a hot key must not wait out the second, nor keep the sweep from passing its backlog.
  */
 const KEY_RESTART_MS = 100;
 
 /**
- * Due rows of other shards that a scan reads past at most. They stand in front of ours while their
- * relay cannot send them, and the due branch has no place to go on from.
+ * Most due rows of other shards to read past. They precede ours while their relay cannot send them,
+ * and the due branch has no position.
  */
 const MOST_FOREIGN = 20_000;
 
-/** To a power of two: where limits stand in the text of a statement, each is prepared anew. */
+/** Rounds to a power of two: each limit in a statement's text is prepared anew. */
 function roundedUp(rows: number): number {
   return Math.min(MOST_FOREIGN, 2 ** Math.ceil(Math.log2(Math.max(1, rows))));
 }
 
-/** Rows of each branch. */
 export interface Branches {
   readonly immediateLimit: number;
   readonly dueLimit: number;
 }
 
-/** What a scan is asked for. */
 export interface CursorScan extends Branches {
   readonly afterId: string;
   /** See `ScanRequest`. */
@@ -45,33 +40,29 @@ export interface CursorScan extends Branches {
 }
 
 export interface Cursor {
-  /**
-   * Part of a scan with room for `most` rows; `beyond`: known to be passed over, asked for on top.
-   */
+  /** Next part of a scan with room for `most` rows, plus those `beyond` that are passed over. */
   ask(most: number, beyond: Branches): CursorScan;
   /**
-   * Tells what that scan returned. It does not go on past a row whose body is still to be read.
-   * `shards`: those that were asked for; absent: all.
+   * Takes the result of that scan. The position stops before a row whose body was left out.
+   * `shards`: those scanned; absent: all.
    */
   returned(
     rows: readonly Pick<ScannedMessage, "id" | "due" | "body" | "shard">[],
     asked: CursorScan,
     shards?: readonly number[],
   ): void;
-  /** It begins at the start. */
   readonly atStart: boolean;
-  /** The last scan reached the end of the rows without a time. */
+  /** Reached the end of the rows without a time. */
   readonly complete: boolean;
-  /** It brought as many due rows as it asked for. */
+  /** Returned as many due rows as requested. */
   readonly dueFull: boolean;
-  /** It brought as many rows of either kind as it asked for. */
+  /** Returned as many rows of either kind as requested. */
   readonly full: boolean;
   /** A message with an ordering key left the window. */
   keyFreed(): void;
   restart(): void;
 }
 
-/** Makes a cursor at the start. */
 export function createCursor(clock: Clock): Cursor {
   let afterId = "0";
   let startedMs = clock.monotonicMs();
@@ -106,19 +97,18 @@ export function createCursor(clock: Clock): Cursor {
     },
     ask(most, beyond) {
       if (freed && clock.monotonicMs() - startedMs >= KEY_RESTART_MS) restart();
-      // Each branch has its share so that neither starves; a branch that was not full leaves its
-      // share to the other.
+      // Each branch has a share, so that neither starves.
       const quarter = Math.ceil(most / 4);
       const dueLimit = dueFull ? (immediateFull ? Math.ceil(most / 2) : most) : quarter;
       const immediateLimit = dueFull ? Math.max(1, immediateFull ? most - dueLimit : quarter) : most;
-      // Far looks read much for little: once a second, unless the last one found something.
+      // Expensive: once a second, unless the last one found something.
       const isFar = foreignDue > 0 && clock.monotonicMs() - lookedFarMs >= SWEEP_MS;
       if (isFar) lookedFarMs = clock.monotonicMs();
       return {
         afterId,
         foreignDue: isFar ? foreignDue : 0,
         dueLimit: dueLimit + beyond.dueLimit,
-        // Later in a sweep its place lies behind what is to be passed over.
+        // Later in a sweep the position is past these rows.
         immediateLimit: immediateLimit + (afterId === "0" ? beyond.immediateLimit : 0),
       };
     },

@@ -1,10 +1,9 @@
 /**
- * Order per key (rule: key-order): which of the scanned messages may be sent now without overtaking
- * an earlier one of their key. The truth is the table: `keyQueues` reads the unfinished rows of the
- * batch's keys, and this decides. Pure.
+ * Order per key (rule: key-order): which scanned messages overtake no earlier one of their key,
+ * according to the unfinished rows that `keyQueues` reads from the table. Pure.
  *
- * Without it: m1 of a key failed and waits for its backoff, m2 is due at once; after a restart
- * nothing in memory remembers m1, and m2 is published first.
+ * Without it: m1 failed and waits for its backoff, m2 is due. After a restart nothing in memory
+ * knows m1, and m2 goes first.
  */
 
 import { byRowId, compareIds } from "../../runtime/compare-ids.ts";
@@ -12,8 +11,8 @@ import type { Follower } from "../parking/followers.ts";
 import type { KeyQueueRow, ScannedMessage } from "../store.ts";
 
 /**
- * Stands outside its key's order: a resend of what was sent before, or a slow retry while `failed`
- * messages do not block (rule: key-order).
+ * Outside its key's order: a resend, or a slow retry while `failed` messages do not block (rule:
+ * key-order).
  */
 export type StandsOutside = (row: {
   readonly resend: boolean;
@@ -21,22 +20,18 @@ export type StandsOutside = (row: {
   readonly type: string;
 }) => boolean;
 
-/** What may go now, and what waits behind an earlier message of its key. */
 export interface KeyOrderDecision {
   /** In id order within each key. */
   readonly ready: readonly ScannedMessage[];
-  /**
-   * Behind a message that cannot go for some time: it waits for its retry or delay, is suspended,
-   * or failed and blocks.
-   */
+  /** Behind a message that waits for its retry or delay, is suspended, or failed and blocks. */
   readonly behind: readonly Follower[];
-  /** Behind a message that could go, and that this scan did not bring. */
+  /** Behind a message that could go but was not scanned. */
   readonly unseen: readonly Follower[];
-  /** Behind a message that is being sent, or goes now to another topic: they go soon. */
+  /** Behind a message that is being sent or goes now to another topic. */
   readonly next: readonly ScannedMessage[];
 }
 
-/** Greatest scanned id of each ordering key: how far `keyQueues` has to look. */
+/** Greatest scanned id of each ordering key. */
 export function keyRanges(
   candidates: readonly ScannedMessage[],
 ): { readonly orderingKey: string; readonly upToId: string }[] {
@@ -50,11 +45,10 @@ export function keyRanges(
 }
 
 /**
- * For each key the leading run of its unfinished rows that is waiting, due and among the
- * candidates. The run ends at the first row that is not: one that waits for its backoff or its
- * delay, is being sent, is suspended, or failed and blocks. It also ends where the topic changes:
- * topics are published side by side, so the next topic's messages would go although the one before
- * them fails.
+ * For each key, the leading unfinished rows that are due candidates. The run ends at a row that
+ * waits, is being sent, is suspended, or failed and blocks. It also ends where the topic changes:
+ * topics are published side by side, so the next topic's messages would go even if the earlier ones
+ * fail.
  */
 export function leadingRuns(
   candidates: readonly ScannedMessage[],
@@ -63,9 +57,7 @@ export function leadingRuns(
 ): KeyOrderDecision {
   const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]));
   const ready = new Map<string, ScannedMessage>();
-  /**
-   * Where the run of a key ends: the message that its followers wait behind, or one that goes soon.
-   */
+  /** End of each run: the message that followers wait behind, or one that goes soon. */
   const ends = new Map<string, { readonly headId: string | undefined; readonly isDue: boolean }>();
   const topics = new Map<string, string>();
   for (const row of queues) {
@@ -95,9 +87,8 @@ export function leadingRuns(
 }
 
 /**
- * Of a batch in id order of which only these could be claimed: what may go, and what was claimed
- * behind a message of its key that was not. Somebody, or a statement of ours beside the rounds
- * (parking, bringing forward), changed that one after its scan; the later one would overtake it.
+ * Splits the claimed part of a batch: messages that may go, and those behind an unclaimed one of
+ * their key, which was changed after its scan by a user, parking or bringing forward.
  */
 export function withoutGaps(
   batch: readonly Pick<ScannedMessage, "id" | "orderingKey">[],

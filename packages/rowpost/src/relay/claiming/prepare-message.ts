@@ -1,23 +1,20 @@
-/** From a scanned row to what the broker gets; a row that cannot be sent as it is says why. */
+/** Turns a scanned row into the broker's message. */
 import type { OutgoingMessage } from "../../brokers/broker.ts";
 import { decodeBody, decodeHeaders } from "../../message/decode.ts";
 import { HEADER_ATTEMPT, HEADER_ID, HEADER_KEY, HEADER_TYPE } from "../../message/message.ts";
 import type { ScannedMessage } from "../store.ts";
 
-/** The message, or the reason why nobody could ever send it. */
+/** The message, or the reason why it can never be sent. */
 export type Prepared = { readonly outgoing: OutgoingMessage } | { readonly broken: string };
 
-/** What the layout tells of a row. */
 export interface PrepareOptions {
-  /** It has content_type. */
   readonly hasContentType: boolean;
-  /** Its column of bodies holds bytes. */
+  /** Bodies are stored as bytes. */
   readonly isBinary?: boolean | undefined;
-  /** It has delivery_count. Else the number of an attempt is known from the failures alone. */
+  /** The layout has delivery_count. Otherwise attempts are counted by failures alone. */
   readonly countsClaims: boolean;
 }
 
-/** Decodes body and headers and adds the identity headers. */
 export function prepareMessage(
   row: ScannedMessage & { readonly body: string },
   { countsClaims, hasContentType, isBinary }: PrepareOptions,

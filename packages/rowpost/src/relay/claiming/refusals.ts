@@ -1,24 +1,23 @@
 /**
- * Rows that the table refuses: an old one that does not meet a new CHECK, a trigger that raises an
- * error. Nothing can be written into such a row, not even that it failed. So it is told of, and
- * held: left out of the claims for a while, which grows, because each claim with it costs many.
+ * Rows that the table refuses to change because of a new CHECK or a trigger. Even the failure
+ * cannot be written. They are reported and left out of claims for a growing time, because each
+ * claim with one costs many statements.
  */
 import type { RelaySettings } from "../options.ts";
 import type { RowRefusal } from "../store.ts";
 
 export interface Refusals {
-  /** The table has refused its claim lately. */
+  /** The table has recently refused its claim. */
   holds(id: string): boolean;
-  /** Told once for each row and kind of change. */
+  /** Reported once for each row and kind of change. */
   readonly refused: (refusal: RowRefusal) => void;
 }
 
 const FIRST_HOLD_MS = 5_000;
 const LONGEST_HOLD_MS = 300_000;
-/** The latest ones are remembered. */
+/** Remembers the latest ones. */
 const MOST = 10_000;
 
-/** Makes the memory of one relay's refused rows. */
 export function createRefusals({
   clock,
   logger,

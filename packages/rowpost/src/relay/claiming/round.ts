@@ -1,7 +1,6 @@
 /**
- * One round of the relay: scan, sort, check the order of keys, claim, hand to the publisher. The
- * rounds of a relay run one after another; publishing and settling of their batches go on side by
- * side (publishing/flow.ts).
+ * One round: scan, sort, check the order of keys, claim, publish. Rounds run one after another;
+ * publishing and settling overlap (publishing/flow.ts).
  */
 import type { TableLayout } from "../../databases/database.ts";
 import { byRowId, compareIds } from "../../runtime/compare-ids.ts";
@@ -26,29 +25,23 @@ export interface RoundOptions {
   readonly parking: Parking;
   readonly refusals: Pick<Refusals, "holds">;
   readonly claim: (batch: readonly InFlight[]) => Promise<readonly InFlight[]>;
-  /** Takes claimed messages from here on. */
   readonly publish: (messages: readonly InFlight[]) => void;
 }
 
-/** What a round came to. */
 export interface RoundResult {
   readonly claimed: number;
-  /**
-   * `again`: there may be more right now. `full`: wait until the window has room. `wait`: nothing
-   * to do for now.
-   */
+  /** `again`: there may be more now. `full`: wait for room. `wait`: nothing to do. */
   readonly next: "again" | "full" | "wait";
-  /** The table was seen to its end, and nothing is left that could go now. */
+  /** The table was read to its end, and nothing can go now. */
   readonly exhausted: boolean;
-  /** The database was asked, and has answered. */
+  /** The database was asked and answered. */
   readonly asked: boolean;
 }
 
-/** What goes now, and whether something else could go soon. */
 interface Choice {
   readonly go: readonly InFlight[];
   readonly isLeft: boolean;
-  /** A suspect is next, and goes once nothing else is under way. */
+  /** A suspect is next and waits for messages under way. */
   readonly waits: boolean;
 }
 
@@ -58,12 +51,11 @@ interface InOrder {
   readonly isLeft: boolean;
 }
 
-/** A suspect, and everybody else with it, waits this long at most for what is under way. */
+/** Longest wait of a suspect, and of everything else with it. */
 const LONGEST_WAIT_MS = 1_000;
 const NOTHING_KEYED: KeyOrderDecision = { ready: [], behind: [], unseen: [], next: [] };
 const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false, asked: false };
 
-/** Makes the function that runs a round. */
 export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   const { settings, keeper, window, scans, refusals } = options;
   const { room, breaker, followers, setAside } = options.parking;
@@ -71,19 +63,16 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   const failedBlocks = settings.onFailed === "block";
   const standsOutside: StandsOutside = ({ resend, retryCount, type }) =>
     resend || (!failedBlocks && retryCount >= settings.policyOf(type).maxAttempts);
-  /** Rows behind others of their keys that this walk over the table has passed over so far. */
+  /** Rows passed over behind others of their keys in this walk. */
   let passedKeyed = 0;
-  /** Since when a suspect has been waiting for the others to settle. */
   let waitingSinceMs: number | undefined;
 
   return async function round(): Promise<RoundResult> {
     settings.metrics.gauge("rowpost_in_flight", {}, window.size);
     if (room.away) return NOTHING;
-    // Held back as a whole: nothing could go now, so a `drain` is done and does not wait for
-    // somebody to lift the rule.
+    // Suspended as a whole: a `drain` ends without waiting for the rule to be lifted.
     if (keeper.suspensions.some((rule) => rule.scope === "relay")) return { ...NOTHING, exhausted: true };
-    // A claim, a publish with its whole deadline and a settle must fit into what is left of a
-    // lease.
+    // A claim, a publish with its deadline and a settle must fit into the lease.
     const shards = keeper.usable(settings.publishTimeoutMs);
     if (shards.length === 0) return NOTHING;
 
@@ -97,7 +86,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     if (go.length === 0) return await nothingClaimed(scan, shards, waits);
     await settings.reach("beforeClaim");
     const claimed = await options.claim(go).catch((error: unknown) => {
-      // The next scan must meet them again: to find nothing behind them is not to have worked.
+      // An empty scan behind them proves nothing.
       scans.restart();
       throw error;
     });
@@ -109,7 +98,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
 
   function sort(rows: readonly ScannedMessage[], shards: readonly number[]): SortedRows {
     return sortRows({
-      // A row that the table refuses takes no place, and keeps nobody from being done.
+      // A refused row does not keep a drain from ending.
       rows: rows.filter(({ id }) => !refusals.holds(id)),
       window,
       room,
@@ -117,7 +106,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
       standsOutside,
       keeper,
       settings,
-      // Shards that are being given away still have a lease, but nothing new is claimed there.
+      // Shards being given away still have a lease, but take nothing new.
       shards: new Set(shards),
       countsClaims: columns.deliveryCount !== undefined,
       hasContentType: columns.contentType !== undefined,
@@ -126,8 +115,8 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   }
 
   /**
-   * A suspect goes once nothing else is under way; but for what hangs: nothing new is claimed
-   * meanwhile, and a topic that gives no answer must not stop everybody.
+   * A suspect waits until nothing else is under way. Hanging calls are excepted, so that an
+   * unresponsive topic does not stop everything.
    */
   function waitsAlone(): boolean {
     waitingSinceMs ??= settings.clock.monotonicMs();
@@ -145,7 +134,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     return { go, isLeft: isNext || aside + left.length > 0, waits: false };
   }
 
-  /** Of the candidates, in id order, those that no earlier message of their key keeps back. */
+  /** Candidates whose key has no earlier message, in id order. */
   async function inKeyOrder(sorted: SortedRows, dueFull: boolean): Promise<InOrder> {
     const all = [...sorted.candidates, ...sorted.suspects].sort((left, right) => byRowId(left.row, right.row));
     const keyed = all.flatMap(({ row }) => (row.orderingKey === null ? [] : [row]));
@@ -155,7 +144,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     const waiting = [
       ...sorted.behind,
       ...behind,
-      // The due branch has no place to go on from: what fills it must leave it.
+      // The due branch has no position, so rows that fill it must leave it.
       ...unseen.filter(({ row }) => isLong || (dueFull && row.due)),
       ...(isLong ? behindTheirKey(sorted.busy) : []),
     ];
@@ -171,16 +160,14 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     const queues = await options.store.keyQueues({ keys: keyRanges(keyed), failedBlocks });
     return leadingRuns(
       keyed,
-      // What waits behind a refused row waits for long.
       queues.map((row) => (refusals.holds(row.id) ? { ...row, due: false } : row)),
       standsOutside,
     );
   }
 
   /**
-   * A long queue of one key must not fill the scans of everybody else: from the second window full
-   * on, what waits for messages that are under way stands behind the last of them. Shorter queues
-   * are walked over, which costs no write.
+   * A long queue of one key must not fill all scans: from the second window full on, its messages
+   * are set behind the last one under way. Shorter queues are walked over, without a write.
    */
   function behindTheirKey(busy: readonly ScannedMessage[]) {
     const last = new Map<string | null, ScannedMessage>();
@@ -195,8 +182,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   }
 
   async function nothingClaimed(scan: Scan, shards: readonly number[], waits: boolean): Promise<RoundResult> {
-    // In the middle of a sweep the rest may hold something; what was passed over goes when
-    // something leaves the window.
+    // The rest of the sweep may hold something; rows passed over go when the window frees.
     const next = !scan.complete && !waits ? "again" : scans.clean || window.size === 0 ? "wait" : "full";
     const isQuiet = scan.whole && scans.clean && followers.still && keeper.othersLive;
     const isOver = isQuiet && !(await scans.leavesClosed(shards));

@@ -1,45 +1,39 @@
-/** How much one scan may bring, in rows and in bytes. Adapts to the bodies and to the database. */
+/** Limits a scan in rows and bytes, adapting to bodies and database. */
 import { grouped } from "../../runtime/grouped.ts";
 import type { ScannedMessage } from "../store.ts";
 
-/** Rows asked for by the first scan: small, because nothing is known yet of the bodies. */
+/** Rows of the first scan: few, because body sizes are unknown. */
 const FIRST_SCAN = 64;
-/** Bytes of bodies that come along with the rows of a scan, about at most. */
+/** Approximate body bytes of one scan. */
 const SCAN_BYTES = 16 * 1_048_576;
 /**
- * Bytes of bodies that are read by themselves at once, but for a single larger one: the others wait
- * for that read. With 16 MiB the p99 of a topic beside bodies of 1 MB was 400 ms (PostgreSQL).
+ * Most body bytes read separately at once, except a single larger one; other messages wait for that
+ * read. With 16 MiB the p99 of a topic beside bodies of 1 MB was 400 ms (PostgreSQL).
  */
 const READ_BYTES = 4 * 1_048_576;
-/** After a scan that failed, the next one asks for this part of it. */
+/** Divisor of the next scan after one that failed. */
 const LESS = 4;
-/** Topics whose bodies are known, the latest ones. */
+/** Topics whose body sizes are remembered. */
 const MOST_TOPICS = 256;
 
 export interface ScanBudget {
-  /**
-   * Rows to ask for, given this much room: of all topics, or of one of several that share a scan.
-   */
+  /** Rows to request: of all topics, or of one of several that share a scan. */
   rows(room: number, of?: { readonly topic: string; readonly sharers: number }): number;
-  /**
-   * Bodies of more bytes than this are read by themselves: so many rows, and each could be as long.
-   */
+  /** Larger bodies, in bytes, are read separately. */
   bodyLimit(rows: number): number;
-  /** Bytes of bodies that may be read by themselves. */
   readonly bytes: number;
   returned(rows: readonly Pick<ScannedMessage, "bodyBytes" | "topic">[]): void;
-  /** A scan took too long, or failed: repeated unchanged, it might do so for ever. */
+  /** After a slow or failed scan the next one is smaller. */
   failed(): void;
 }
 
-/** Begins small and doubles up to the batch size. */
 export function createScanBudget(batchSize: number): ScanBudget {
   let ramp = Math.min(FIRST_SCAN, batchSize);
   let less = 1;
   let averageBytes = 1;
   /**
-   * By topic: large bodies of one shrank the scans of all to a row, and 50 small messages beside 24
-   * of 12 MB went one by one, for 6.6 s (MariaDB).
+   * By topic: large bodies of one topic shrank all scans to one row, and 50 small messages beside
+   * 24 of 12 MB took 6.6 s (MariaDB).
    */
   const averages = new Map<string, number>();
 

@@ -105,7 +105,7 @@ describe("scan plan (rule: isolation)", () => {
     plan.returned(second, rows("bulk"), true);
     const third = await plan.next();
     expect(third).toMatchObject({ topics: ["small"] });
-    // Nothing of it is left, so only the backlog is walked, until the next look.
+    // Nothing of it is left, so only the backlog is walked until the next look.
     plan.returned(third, [], false);
     expect([await plan.next(), await plan.next()]).toEqual([undefined, undefined]);
   });

@@ -1,5 +1,5 @@
 /**
- * What the next scan looks at: all waiting rows in one walk, which is cheapest, or chosen topics.
+ * Chooses what the next scan reads: all waiting rows in one walk, which is cheapest, or topics.
  *
  *          some topic takes nothing now (parking/room.ts)
  *   all  ─────────────────────────────────────────────────►  every other topic that has rows
@@ -8,47 +8,46 @@
  *    │ └────────────► topics it did not show, every second scan  │
  *    └───────────────────────────────────────────────────────────┘
  *
- * So rows of a topic that takes nothing are not read, however many they are, and a backlog of one
- * topic does not stand before the others (rule: isolation). On MariaDB draining 20 topics by topic
- * in every round came to 8,500 messages a second, in one walk to 12,000: hence only while needed.
+ * So rows of a topic that takes nothing are not read, and a backlog of one topic does not block the
+ * others (rule: isolation). Only while needed: on MariaDB, draining 20 topics by topic in every
+ * round reached 8,500 messages a second, in one walk 12,000.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { Room } from "../parking/room.ts";
 import type { RelayStore, ScannedMessage } from "../store.ts";
 
-/** How often the table is asked which topics have rows, at most. */
+/** Shortest interval between looks for topics that have rows. */
 const LOOK_EVERY_MS = 200;
-/** A topic that showed no row for this long is forgotten; the next look finds it again. */
+/** A topic without rows for this long is forgotten until the next look. */
 const REMEMBER_MS = 10_000;
-/** Topics of one scan, in turn: each is two walks of the statement. */
+/** Each topic costs two walks of the statement. */
 const TOPICS_PER_SCAN = 32;
-/** Topics remembered. */
 const MOST_TOPICS = 1_000;
-/** A look takes at most one part in so many of the time: many topics are many statements. */
+/** Looks take at most one part in this many of the time. */
 const LOOK_SHARE = 5;
-/** Of the topics that a look found last, from which the next one goes on. */
+/** Last topics of a look, where the next one continues. */
 const LOOK_ENDS = 8;
 
 /** Undefined: all rows. */
 export type Plan =
   | {
       readonly topics: readonly string[];
-      /** The first ones of a turn over all topics. */
+      /** First of a turn over all topics. */
       readonly isFirst: boolean;
-      /** Others have to wait for the next scan. */
+      /** Others wait for the next scan. */
       readonly isPart: boolean;
-      /** The table was asked in this turn which topics have rows. */
+      /** A look was made in this turn. */
       readonly looked: boolean;
     }
   | undefined;
 
 export interface ScanPlan {
   next(): Promise<Plan>;
-  /** Tells what a scan brought; `full`: there may be more. */
+  /** `full`: there may be more. */
   returned(plan: Plan, rows: readonly Pick<ScannedMessage, "topic">[], full: boolean): void;
   /**
-   * Topics that had rows lately and take nothing now, or took nothing when the last scan was
-   * planned: a probe may have come due since, and that scan did not look at their rows.
+   * Topics with recent rows that take nothing, or took nothing at the last plan, whose probe may
+   * have come due since.
    */
   closed(): readonly string[];
 }
@@ -61,45 +60,41 @@ export interface ScanPlanOptions {
   readonly isAble: () => boolean;
 }
 
-/** Makes a plan that begins with one walk. */
 export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions): ScanPlan {
-  /** Topics that the relay takes by name; no look has to find them. */
+  /** Named topics need no look. */
   const named = new Set(room.topics?.filter((pattern) => !pattern.includes("*")));
   const areAllNamed = named.size === room.topics?.length;
-  /** Topics that had rows lately, and when; in the order in which they are scanned next. */
+  /** Topics with recent rows and their times, in scan order. */
   const known = new Map([...named].map((topic) => [topic, Number.POSITIVE_INFINITY]));
-  /** Those of them that were found, and not scanned since. */
+  /** Those found and not scanned since. */
   const found = new Set<string>();
-  /** Those of them that the walks do not show. */
+  /** Those that the walks do not show. */
   const hidden = new Set<string>();
-  /** What the last walk showed. */
   let walked: ReadonlySet<string> = new Set();
-  /** What this turn over the open topics has had. */
   const had = new Set<string>();
   let lookedInTurn = false;
   let backlog = false;
   let turn = false;
   let lookAtMs = Number.NEGATIVE_INFINITY;
   let ends: readonly string[] = [];
-  /** Topics that the last plan left out. */
   let leftOut: readonly string[] = [];
 
   const isOpen = (topic: string): boolean => room.of(topic) > 0;
 
-  /** False: it was not time. */
+  /** Returns false when it was not time. */
   async function look(): Promise<boolean> {
     if (areAllNamed) return true;
     const nowMs = clock.monotonicMs();
     if (nowMs < lookAtMs) return false;
     for (const [topic, seenMs] of known) {
-      // One that takes nothing was not looked at, and a walk would read its rows.
+      // A walk would read rows of a topic that takes nothing.
       const isResting = room.takes(topic) && !isOpen(topic);
       if (nowMs - seenMs < REMEMBER_MS || found.has(topic) || isResting) continue;
       known.delete(topic);
       hidden.delete(topic);
     }
     await find(nowMs);
-    // Known, and perhaps with new rows behind the backlog.
+    // Known topics may have new rows behind the backlog.
     for (const topic of known.keys()) if (!walked.has(topic)) hidden.add(topic);
     const tookMs = clock.monotonicMs() - nowMs;
     lookAtMs = nowMs + Math.max(LOOK_EVERY_MS, tookMs * LOOK_SHARE);
@@ -107,8 +102,8 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
   }
 
   /**
-   * When there are more topics than can be remembered, those without a row that is due are
-   * forgotten at the next look, which goes on where this one ended: each has its turn.
+   * Beyond the limit, topics without a due row are forgotten at the next look, which continues
+   * where this one ended.
    */
   async function find(nowMs: number): Promise<void> {
     const limit = MOST_TOPICS - known.size;
@@ -123,7 +118,7 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
     }
   }
 
-  /** The first ones go to the end, so that each has its turn. */
+  /** Rotates, so that each topic has its turn. */
   function first(open: readonly string[]): readonly string[] {
     const topics = open.slice(0, TOPICS_PER_SCAN);
     for (const topic of topics) {
@@ -173,7 +168,7 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
       if (plan === undefined) {
         walked = shown;
         for (const topic of shown) hidden.delete(topic);
-        // A walk to the end hides nobody.
+        // A complete walk hides no topic.
         if (!full) hidden.clear();
         backlog = full;
       } else for (const topic of plan.topics) if (!shown.has(topic)) hidden.delete(topic);

@@ -1,6 +1,6 @@
 /**
- * Runs the scans of a relay: what to look at (scan-plan.ts), where to go on (cursor.ts), how much
- * to ask for (scan-budget.ts), and the bodies that were too large to come along.
+ * Runs scans: topics (scan-plan.ts), position (cursor.ts), size (scan-budget.ts), and the bodies
+ * left out.
  */
 import { grouped } from "../../runtime/grouped.ts";
 import type { InFlightWindow } from "../in-flight.ts";
@@ -12,38 +12,31 @@ import { type Branches, type Cursor, createCursor } from "./cursor.ts";
 import { createScanBudget } from "./scan-budget.ts";
 import type { Plan, ScanPlan } from "./scan-plan.ts";
 
-/** What a scan brought. */
 export interface Scan {
-  /** A row whose body is null has to wait for the next scan. */
+  /** A row with a null body waits for the next scan. */
   readonly rows: readonly ScannedMessage[];
-  /** It began at the start of what it looks at. */
   readonly fromStart: boolean;
-  /** Nothing was looked at: no topic takes a message. */
+  /** No topic takes a message. */
   readonly nothingOpen: boolean;
-  /** It showed every row that could go now, but for those of topics that take nothing. */
+  /** Showed every row that could go now, except those of closed topics. */
   readonly whole: boolean;
-  /** It reached the end of the rows without a time, in all topics that it had to look at. */
+  /** Reached the end of the rows without a time, in all topics. */
   readonly complete: boolean;
-  /** It brought as many due rows as it asked for. */
   readonly dueFull: boolean;
-  /** There may be more right behind it, of either kind. */
+  /** There may be more right behind it. */
   readonly more: boolean;
 }
 
 export interface Scans {
   next(shards: readonly number[]): Promise<Scan>;
-  /** Topics that take nothing now have rows that are due. Asks the table for one row of each. */
+  /** Whether topics that take nothing have due rows. Reads one row of each. */
   leavesClosed(shards: readonly number[]): Promise<boolean>;
-  /**
-   * Rows of the last scan were claimed, or passed over although they may go soon; or rows may have
-   * become pending meanwhile.
-   */
+  /** Rows were claimed, passed over, or may have become pending. */
   touched(): void;
-  /** True when nothing was touched since the sweep began: after a whole scan nothing is left. */
+  /** Nothing was touched since the sweep began. */
   readonly clean: boolean;
-  /** A message with an ordering key left the window. */
   keyFreed(): void;
-  /** Starts over: rows may have become pending behind the place that was reached. */
+  /** Rows may have become pending behind the position. */
   restart(): void;
 }
 
@@ -54,7 +47,6 @@ export interface ScansOptions {
   readonly window: InFlightWindow;
   readonly room: Pick<Room, "of" | "bytesOf" | "closed">;
   readonly plan: ScanPlan;
-  /** A scan has come back, after so many milliseconds. */
   readonly took: (ms: number) => void;
 }
 
@@ -67,21 +59,20 @@ const NO_ROWS: Scan = {
   dueFull: false,
   more: false,
 };
-/** Of a batch, rows for a topic that was not full at its last scan. */
+/** Part of a batch for a topic that was not full last time. */
 const SMALL_SHARE = 8;
-/** Rows of a topic that takes few, once its first ones could not go. */
+/** Rows of a topic with little room, when its first ones could not go. */
 const PASSED_AT_ONCE = 100;
 
-/** Cursors of topics that are remembered, the latest ones. */
+/** Topics whose cursors are remembered. */
 const MOST_CURSORS = 256;
 
-/** Makes the scans of one relay, at their start. */
 export function createScans({ store, settings, keeper, window, room, plan, took }: ScansOptions): Scans {
   const { clock, batchSize } = settings;
   const budget = createScanBudget(batchSize);
   const walk = createCursor(clock);
   let byTopic = new Map<string, Cursor>();
-  /** Of a turn over all topics, which may take several scans. */
+  /** A turn over all topics may take several scans. */
   let turn = { fromStart: true, complete: true, dueFull: false };
   let clean = true;
 
@@ -127,7 +118,7 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     const full = cursors.filter(({ cursor }) => cursor.full).length;
     const asked = cursors.map(({ topic, cursor }) => {
       const sharers = cursor.full || cursors.length === 1 ? Math.max(1, full) : SMALL_SHARE;
-      // Later in a sweep: what it began with could not go, and must not hide what can from a probe.
+      // Rows that could not go must not hide others from a probe.
       const least = cursor.atStart ? 1 : PASSED_AT_ONCE;
       const rows = Math.min(budget.rows(batchSize, { topic, sharers }), Math.max(least, room.of(topic)));
       return { topic, cursor, rows, scan: cursor.ask(rows, inFlightOf(topic)) };
@@ -142,18 +133,15 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     plan.returned(chosen, rows, isFull);
     turn.complete &&= cursors.every(({ cursor }) => cursor.complete);
     const complete = !chosen.isPart && turn.complete;
-    // Between two looks a topic may have got its first rows. One scan may end a walk that others
-    // began; of several each must show all of its topics.
+    // A topic may get its first rows between looks. One scan may complete a walk; of several, each
+    // must cover its topics.
     turn.dueFull ||= cursors.some(({ cursor }) => cursor.dueFull);
     const { dueFull } = turn;
     const whole = complete && !dueFull && chosen.looked && (chosen.isFirst || turn.fromStart);
     return { rows, fromStart, nothingOpen: false, whole, complete, dueFull, more: isFull || chosen.isPart };
   }
 
-  /**
-   * Without the mark, rows in flight still look like waiting ones, and the scan must reach past
-   * them (rule: listed-in-flight).
-   */
+  /** Without the mark, rows in flight look like waiting ones (rule: listed-in-flight). */
   function inFlightOf(topic: string | undefined): Branches {
     const limits = { immediateLimit: 0, dueLimit: 0 };
     if (settings.sendingMark === "on") return limits;
@@ -164,7 +152,6 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     return limits;
   }
 
-  /** Reads the bodies that were too large to come along, as many as there are bytes for. */
   async function withBodies(rows: readonly ScannedMessage[], shards: readonly number[]) {
     const ours = new Set(shards);
     const ids: string[] = [];
@@ -173,7 +160,7 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     for (const { id, shard, body, bodyBytes, topic } of rows) {
       if (body !== null || !ours.has(shard) || full.has(topic) || window.excludes(id) || room.of(topic) === 0) continue;
       const most = room.bytesOf(topic);
-      // One that is larger than any budget is read alone.
+      // A body larger than any budget is read alone.
       const fits =
         bytes + bodyBytes <= Math.min(budget.bytes, most) || (bytes === 0 && most === Number.POSITIVE_INFINITY);
       if (fits) {

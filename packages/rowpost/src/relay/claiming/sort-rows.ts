@@ -1,7 +1,7 @@
 /**
- * Sorts scanned rows by what may happen to them now. A row that may not be sent must neither be
- * claimed nor take a place in the batch (rule: bounded-scan); a row that can never be sent is
- * failed with a reason and blocks nobody. Pure but for the ports it asks.
+ * Sorts scanned rows by fate. A row that must wait is not claimed and takes no place in the batch
+ * (rule: bounded-scan); a row that can never be sent fails with a reason. Pure except for its
+ * ports.
  */
 import { grouped } from "../../runtime/grouped.ts";
 import type { InFlight, InFlightWindow } from "../in-flight.ts";
@@ -14,19 +14,18 @@ import type { ScannedMessage, SuspensionRule } from "../store.ts";
 import type { StandsOutside } from "./key-order.ts";
 import { prepareMessage } from "./prepare-message.ts";
 
-/** Scanned rows by fate. Rows in no list are under way already. */
+/** Rows in no list are under way already. */
 export interface SortedRows {
-  /** May be claimed, as far as they themselves are concerned. */
+  /** May be claimed, apart from the order of their key. */
   readonly candidates: readonly InFlight[];
   /** Recovered so often that each is sent alone (rule: crash-counting). */
   readonly suspects: readonly InFlight[];
   readonly broken: readonly BrokenRow[];
   readonly suspended: ReadonlyMap<SuspensionRule, readonly ScannedMessage[]>;
-  /** Behind a head that is known to stand in front of them. */
+  /** Behind a known head. */
   readonly behind: readonly Follower[];
-  /** Their ordering key is busy. */
   readonly busy: readonly ScannedMessage[];
-  /** Their topic takes nothing now, or their shard is not to be claimed from. */
+  /** Their topic takes nothing, or their shard must not be claimed from. */
   readonly passedOver: number;
 }
 
@@ -39,19 +38,16 @@ export interface SortRequest {
   readonly standsOutside: StandsOutside;
   readonly keeper: Pick<LeaseKeeper, "suspensions" | "epochOf">;
   readonly settings: Pick<RelaySettings, "suspectAfter" | "failAfter">;
-  /** Shards that are held, not being given away, and have enough lease left. */
+  /** Held shards that are not given away and have enough lease left. */
   readonly shards: ReadonlySet<number>;
-  /** The table counts claims; without delivery_count nothing is known of recoveries. */
+  /** Without delivery_count, recoveries are unknown. */
   readonly countsClaims: boolean;
-  /**
-   * The table says what a body is; without content_type what parses is JSON and the rest is text.
-   */
+  /** Without content_type, a body that parses is JSON, any other text. */
   readonly hasContentType: boolean;
-  /** Bodies come as base64, of a column of bytes. */
+  /** Bodies are base64, from a column of bytes. */
   readonly isBinary: boolean;
 }
 
-/** Sorts the rows of one scan. */
 export function sortRows(request: SortRequest): SortedRows {
   const { window, settings, keeper } = request;
   const { suspensions } = keeper;
@@ -79,7 +75,7 @@ export function sortRows(request: SortRequest): SortedRows {
     else if (headId !== undefined) behind.push({ row, headId });
     else if (!hasBody(row)) {
       passedOver += 1;
-      // Its topic waits with it, until there is room for it; else smaller ones would go for ever.
+      // Its topic waits for room; otherwise smaller messages would always go first.
       rooms.set(row.topic, 0);
     } else if (roomOf(row.topic) === 0) passedOver += 1;
     else {
@@ -103,7 +99,7 @@ export function sortRows(request: SortRequest): SortedRows {
   };
 }
 
-/** Without one it is too large for now. */
+/** Without a body it is too large for now. */
 function hasBody(row: ScannedMessage): row is ScannedMessage & { readonly body: string } {
   return row.body !== null;
 }

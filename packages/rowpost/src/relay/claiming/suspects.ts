@@ -1,21 +1,16 @@
 /**
- * Messages that were recovered so often that one of them may be what kills the relay: each is sent
- * alone, so that it fails alone (rule: crash-counting).
+ * Messages recovered so often that they may kill the relay are sent alone (rule: crash-counting).
  */
 import type { InFlight } from "../in-flight.ts";
 
-/** What goes around the suspects of a batch. */
 export interface AroundSuspects {
-  /** The first suspect that is at the head of its key: it goes once nothing else is under way. */
+  /** First suspect at the head of its key. */
   readonly next: InFlight | undefined;
-  /** What may go before any suspect: a key's messages end at its suspect. */
+  /** Messages before any suspect of their key. */
   readonly before: readonly InFlight[];
 }
 
-/**
- * `ready`: in id order. Only a suspect whose turn it is holds up the others: one that stands behind
- * its key may do so for ever.
- */
+/** `ready`: in id order. Only a suspect at the head of its key holds up the others. */
 export function aroundSuspects(ready: readonly InFlight[], suspects: ReadonlySet<string>): AroundSuspects {
   const before: InFlight[] = [];
   const begun = new Set<string | null>();

@@ -1,8 +1,7 @@
 /**
- * Housekeeping: what falls due beside sending. Every relay sweeps its own `sending` rows (rule:
- * watched-sending); the holder of shard 0 also does what must be done once: confirmation deadlines,
- * slow retries, resumes, rows in unknown states, archiving, deletion, gauges. Small batches, with
- * pauses.
+ * Periodic work besides sending, in small batches with pauses. Every relay sweeps its own `sending`
+ * rows (rule: watched-sending). The holder of shard 0 also handles confirmation deadlines, slow
+ * retries, resumes, unknown states, archiving, deletion and gauges.
  */
 
 import type { ConfirmRule } from "../../message/message-type.ts";
@@ -23,22 +22,20 @@ import type { OldTransactionsWatch } from "./old-transactions.ts";
 import type { SendingSweep } from "./sending-sweep.ts";
 import { createSteppedClock } from "./stepped-clock.ts";
 
-/** Rows of one housekeeping statement. */
 const BATCH = 500;
-/** Full batches that one turn works off before it lets the relay have the database again. */
+/** Most full batches of one turn. */
 const BATCHES_PER_TURN = 10;
-/** The relay brings most of them back at once; this is for those that it does not know of. */
+/** For followers that the relay does not know of. */
 const FOLLOWERS_EVERY_MS = 5_000;
 const UNKNOWN_STATES_EVERY_MS = 10_000;
 const GAUGES_EVERY_MS = 15_000;
 const CLOCK_EVERY_MS = 10_000;
 const CONFIRMATIONS_EVERY_MS = 600_000;
-/** Who has confirmed is forgotten after this time; a message waits no longer for its others. */
+/** How long confirmations are kept for a message that waits for others. */
 const CONFIRMATIONS_KEPT_MS = 90 * 86_400_000;
-/** Confirmations of unknown messages are forgotten this long after the last one. */
+/** How long confirmations of unknown messages are kept. */
 const UNKNOWN_KEPT_MS = 7 * 86_400_000;
 const none = (of: Pick<MessageGauge, "topic" | "state">) => ({ ...of, count: 0, oldestAgeMs: 0 });
-/** The shard whose holder does what must be done once. */
 const LEADER_SHARD = 0;
 
 export interface HousekeepingOptions {
@@ -51,13 +48,13 @@ export interface HousekeepingOptions {
   readonly settings: RelaySettings;
   readonly reports: RelayReports;
   readonly events: EventEmitter<RelayEvents>;
-  /** Messages became pending: the relay should look. */
+  /** Called when messages became pending. */
   readonly wake: () => void;
 }
 
 export interface Housekeeping {
   /**
-   * One turn; false: nothing was due, and the database was not asked. Rejects when the database
+   * Returns false when nothing was due and the database was not asked. Rejects when the database
    * does not answer.
    */
   turn(): Promise<boolean>;
@@ -70,10 +67,10 @@ interface Decided {
   readonly decision: TimedDecision;
 }
 
-/** One job of a turn; false: it was not time, and the database was not asked. */
+/** Returns false when the database was not asked. */
 type Job = () => Promise<boolean>;
 
-/** A consumer has given the message up, and its deadline came with that. */
+/** A consumer gave the message up. */
 function isReported({ failReason }: TimedRow): boolean {
   return failReason?.startsWith("NOT_CONSUMED:") === true;
 }
@@ -83,14 +80,13 @@ function unconfirmedReason(row: TimedRow, rule: ConfirmRule | undefined): string
   return `NOT_CONFIRMED: no confirmation${rule === undefined ? "" : ` within ${rule.withinMs} ms`}`;
 }
 
-/** Makes the housekeeping of one relay. */
 export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { store, keeper, settings, reports, events } = options;
   const { housekeeping } = store;
   const lastRunMs = new Map<string, number>();
-  /** Gauges that were set and must be set to 0 when a count has no rows any more. */
+  /** Gauges to reset once they have no rows. */
   let shown: readonly { readonly topic: string; readonly state: MessageState }[] = [];
-  /** Rows whose decision was told and perhaps not written; with their version. */
+  /** Reported decisions that may not be written, with the rows' versions. */
   const told = new Map<string, string>();
 
   function isTime(job: string, everyMs: number): boolean {
@@ -100,7 +96,6 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     return true;
   }
 
-  /** Repeats a statement while it comes back full. */
   async function repeat(step: () => Promise<number>): Promise<number> {
     let total = 0;
     for (let turn = 0; turn < BATCHES_PER_TURN; turn += 1) {
@@ -112,9 +107,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   /**
-   * Timers that have come. Rows that a user holds locked stay due and stand first in every list. So
-   * the list grows by what was left of the batches before, and what this turn has tried is not
-   * tried again in it: the rows behind get their batch, however many are held.
+   * Handles due timers. Locked rows stay due and come first, so the list grows by the remainder of
+   * earlier batches, and a turn tries no row twice: the rows behind always get their batch.
    */
   async function timers(): Promise<true> {
     const tried = new Set<string>();
@@ -136,9 +130,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   /**
-   * Told only when written. None: somebody else was first, or holds them. Fewer than decided: which
-   * of them is not known, and to tell one too early is the lesser harm; but once, and not at every
-   * turn for as long as somebody holds it.
+   * Reports only written decisions. If fewer were written than decided, which ones is unknown: each
+   * is reported once, and not at every turn while it stays locked.
    */
   function tellOnce(decided: readonly Decided[], changed: number): void {
     if (changed === 0) return;
@@ -174,7 +167,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const policy = settings.policyOf(row.type);
     const attempts = row.retryCount + 1;
     if (then === "resend" && attempts < policy.maxAttempts) {
-      // A deadline has kept it waiting already; a consumer that has given up needs a pause.
+      // A message that a consumer gave up needs a pause; a deadline was one.
       const { baseMs, factor, maxMs } = policy;
       const nextRetryInMs = isReported(row) ? backoffMs({ attempt: attempts, baseMs, factor, maxMs }) : null;
       return { ...base, transition: "confirmTimeoutResend", failReason, nextRetryInMs };
@@ -193,7 +186,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     if (!isTime("followers", FOLLOWERS_EVERY_MS)) return false;
     let count = 1;
     for (let turn = 0; turn < BATCHES_PER_TURN && count > 0; turn += 1) count = await options.followers.release();
-    // There may be more: not only after the pause.
+    // There may be more.
     if (count > 0) lastRunMs.delete("followers");
     return true;
   }
@@ -246,17 +239,14 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const now = all.filter(({ topic }) => options.room.takes(topic));
     const isPart = new Set(all.filter(({ atLeast }) => atLeast).map(({ state }) => state));
     const absent = shown.filter((one) => !now.some(({ topic, state }) => topic === one.topic && state === one.state));
-    // A topic that a part of its state does not show is not known to have none, also where the part
-    // is full of topics that other relays take: its number stays.
+    // A topic missing from a partial count may still have messages: its gauge stays.
     const kept = absent.filter(({ state }) => isPart.has(state));
     show([...now, ...absent.filter((one) => !kept.includes(one)).map(none)]);
     shown = [...now.map(({ topic, state }) => ({ topic, state })), ...kept];
     return true;
   }
 
-  /**
-   * Another relay counts from now on: what this one has counted must not stand beside it for ever.
-   */
+  /** This relay's gauges must not remain beside those of the new leader. */
   function clearGauges(): void {
     show(shown.map(none));
     shown = [];
@@ -280,9 +270,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   /**
-   * A job that fails ends the turn, which tells its error, and goes to the end: the next turn
-   * begins with the jobs behind it. So one that fails every time starves no other; and while the
-   * database is away, a turn waits for one statement and not for six.
+   * A failed job ends the turn and moves to the end, so that it starves no other. While the
+   * database is away, a turn waits for one statement instead of six.
    */
   let order: readonly Job[] = [
     sweepSending,

@@ -1,20 +1,19 @@
 /**
- * A transaction that somebody forgot: the database keeps every row version since it began, and
- * scans walk over them (163 ms instead of 1 ms at 300,000 messages on PostgreSQL). The relay cannot
- * end it, and says who it is.
+ * Reports forgotten transactions: the database keeps every row version since their begin, and scans
+ * walk over them (163 ms instead of 1 ms at 300,000 messages on PostgreSQL).
  */
 import type { OldTransaction } from "../../admin/doctor/diagnosis.ts";
 import type { RelaySettings } from "../options.ts";
 import type { HousekeepingStore } from "../store.ts";
 
 const LOOK_EVERY_MS = 60_000;
-/** A scan reads at most a batch: with nothing to walk over it takes a few milliseconds. */
+/** A scan normally takes a few milliseconds. */
 const SLOW_SCAN_MS = 100;
-/** While scans are slow, these are suspects already. */
+/** Suspects while scans are slow. */
 const WHILE_SLOW = { olderThanMs: 10_000, heldTransactions: 1_000 } as const;
-/** Nothing is slow yet, and will be. */
+/** Suspects before anything is slow. */
 const OTHERWISE = { olderThanMs: 300_000, heldTransactions: 100_000 } as const;
-/** Told ones that are remembered. */
+/** Reported transactions remembered. */
 const MOST_TOLD = 1_000;
 
 export interface OldTransactionsOptions {
@@ -23,19 +22,17 @@ export interface OldTransactionsOptions {
 }
 
 export interface OldTransactionsWatch {
-  /** A scan has taken so long. */
   readonly scanTook: (ms: number) => void;
-  /** False: it was not time, and the database was not asked. */
+  /** Returns false when the database was not asked. */
   look(): Promise<boolean>;
 }
 
-/** Makes the watch of one relay. It asks once a minute at most, and tells of each once. */
+/** Asks at most once a minute, reports each transaction once. */
 export function createOldTransactions({ housekeeping, settings }: OldTransactionsOptions): OldTransactionsWatch {
   const { clock, logger } = settings;
   let lastLookMs = Number.NEGATIVE_INFINITY;
   let slowestMs = 0;
   let isDenied = false;
-  /** With their ages. */
   const told = new Map<string, number>();
 
   function tell(transaction: OldTransaction, scanMs: number): void {
@@ -68,7 +65,7 @@ export function createOldTransactions({ housekeeping, settings }: OldTransaction
         const before = told.get(`${kind} ${name}`);
         if (before === undefined && told.size >= MOST_TOLD) told.clear();
         told.set(`${kind} ${name}`, openForMs);
-        // A younger one has got the number of one that has ended.
+        // A younger transaction reuses the number of an ended one.
         if (before === undefined || openForMs < before) tell(transaction, scanMs);
       }
       return true;

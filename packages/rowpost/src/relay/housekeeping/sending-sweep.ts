@@ -1,18 +1,15 @@
 /**
- * No `sending` row without a watcher (rule: watched-sending). A claim commits and its reply is
- * lost; or somebody sets the state by hand: no window holds the row, and its living owner would
- * never look at it again. So each owner looks at the `sending` rows of its shards; what no window
- * holds in two looks further apart than the publish timeout, unchanged, is brought back to pending.
+ * No `sending` row without a watcher (rule: watched-sending). After a claim without a reply, or a
+ * state set by hand, no window holds the row. So each owner reads the `sending` rows of its shards;
+ * a row outside the window and unchanged in two looks, further apart than the publish timeout, goes
+ * back to pending.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { InFlightWindow } from "../in-flight.ts";
 import type { LeaseKeeper } from "../leases/lease-keeper.ts";
 import type { HousekeepingStore, SendingRow } from "../store.ts";
 
-/**
- * Rows that one look reads at most. Far more than a window: only after a crash of many batches
- * there are more, and then the takeover recovers.
- */
+/** Most rows of one look. Only a crash of many batches leaves more, which the takeover recovers. */
 const LOOK_LIMIT = 10_000;
 
 export interface SendingSweepOptions {
@@ -24,10 +21,7 @@ export interface SendingSweepOptions {
 }
 
 export interface SendingSweep {
-  /**
-   * Looks when it is time; returns the number of rows brought back. Undefined: it was not time, and
-   * the database was not asked.
-   */
+  /** Returns the number of rows brought back. Undefined: not due, the database was not asked. */
   look(): Promise<number | undefined>;
 }
 
@@ -36,11 +30,10 @@ interface Suspicion {
   readonly sinceMs: number;
 }
 
-/** Makes the sweep of one relay. */
 export function createSendingSweep(options: SendingSweepOptions): SendingSweep {
   const { keeper, window, clock, publishTimeoutMs } = options;
   const { housekeeping } = options.store;
-  // Apart by more than a publish can last, its grace included.
+  // Longer than a publish can last, including its grace.
   const apartMs = Math.ceil(publishTimeoutMs * 1.2) + 1_000;
   let suspicions = new Map<string, Suspicion>();
   let nextLookMs = clock.monotonicMs();
@@ -55,8 +48,7 @@ export function createSendingSweep(options: SendingSweepOptions): SendingSweep {
       const next = new Map<string, Suspicion>();
       const abandoned: SendingRow[] = [];
       for (const row of rows) {
-        // Asked after the rows were read: a batch that was claimed meanwhile is in the window by
-        // now.
+        // After the read: a batch claimed meanwhile is in the window by now.
         if (window.holds(row.id)) continue;
         const known = suspicions.get(row.id);
         if (known === undefined || !sameClaim(known.row, row)) next.set(row.id, { row, sinceMs: nowMs });
@@ -68,8 +60,7 @@ export function createSendingSweep(options: SendingSweepOptions): SendingSweep {
       suspicions = next;
       if (abandoned.length === 0) return 0;
       const recovered = await housekeeping.recover({ fence: keeper.fence(), rows: abandoned });
-      // Only now: after an error, and of a row that a user holds, the first sighting still counts,
-      // and the next look tries again.
+      // After an error, or for a locked row, the first sighting still counts.
       if (recovered === abandoned.length) for (const { id } of abandoned) next.delete(id);
       return recovered;
     },

@@ -5,9 +5,9 @@ import { createSteppedClock } from "./stepped-clock.ts";
 const HOUR_MS = 3_600_000;
 
 let clock: ManualClock;
-/** Of the database; the monotonic one is the manual clock's. */
+/** Clock of the database; the monotonic one is the manual clock's. */
 let databaseMs: number;
-/** What the next calls to bring forward answer; an error is thrown. */
+/** Answers of the next calls to bring forward; an error is thrown. */
 let answers: (number | Error)[];
 let calls: number;
 let told: unknown[];
@@ -40,7 +40,7 @@ beforeEach(() => {
   });
 });
 
-/** Both clocks go on, the database's by `offMs` more. */
+/** Advances both clocks, the database's by `offMs` more. */
 async function pass(ms: number, offMs = 0): Promise<void> {
   databaseMs += ms + offMs;
   await clock.advance(ms);

@@ -1,17 +1,16 @@
 /**
- * A database clock that is set back by hours, by hand or by a fail-over to a server that is behind:
- * a retry that was to come in a minute would wait these hours. The holder of shard 0 compares it
- * with its own monotonic clock, which nobody sets, and brings forward what waits longer than any
- * backoff is. A step that nobody was there to see is not found.
+ * Detects a database clock set back by hours, by hand or a fail-over: retries would wait for hours.
+ * The holder of shard 0 compares it with its monotonic clock and brings forward messages that wait
+ * longer than any backoff. A step while no relay runs is not found.
  */
 import type { RelaySettings } from "../options.ts";
 import type { HousekeepingStore } from "../store.ts";
 
-/** Less is not worth a change of rows, and can be the pace of a clock that is being corrected. */
+/** A smaller step may be a clock being corrected gradually. */
 const STEP_MS = 5_000;
 /** Rows of one statement, a millisecond apart. */
 const BATCH = 500;
-/** A million rows: what is met again and again must not keep it going. */
+/** A million rows, so that repeated encounters do not keep it running. */
 const MOST_BATCHES = 2_000;
 
 export interface SteppedClockOptions {
@@ -19,18 +18,18 @@ export interface SteppedClockOptions {
   readonly settings: Pick<RelaySettings, "clock" | "logger" | "longestBackoffMs">;
 }
 
-/** Looks at the database's clock once; how many messages came forward. */
+/** Returns the number of messages brought forward. */
 export function createSteppedClock({ housekeeping, settings }: SteppedClockOptions): () => Promise<number> {
   const { clock, logger, longestBackoffMs } = settings;
-  /** The least that the database's clock was ahead of the monotonic one at the look before. */
+  /** Smallest lead of the database's clock at the last look. */
   let leastAheadMs: number | undefined;
-  /** Steps whose rows have not come forward yet. */
+  /** Steps whose rows are still waiting. */
   let steppedMs = 0;
 
   return async () => {
     const askedAtMs = clock.monotonicMs();
     const databaseMs = await housekeeping.clockMs();
-    // A late answer makes it look further ahead, and never set back.
+    // A late answer makes the clock look ahead, never back.
     const mostAheadMs = databaseMs - askedAtMs;
     if (leastAheadMs !== undefined && leastAheadMs - mostAheadMs > STEP_MS) steppedMs += leastAheadMs - mostAheadMs;
     leastAheadMs = databaseMs - clock.monotonicMs();

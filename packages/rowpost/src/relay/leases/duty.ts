@@ -1,7 +1,6 @@
 /**
- * Whether this relay does the work that its leases are for. Renewing is not being alive: one whose
- * scans, claims or settles fail while its heartbeats work keeps its shards from relays that could
- * send (rule: working-owner).
+ * A relay whose heartbeats succeed while its scans, claims or settles fail keeps its shards from
+ * relays that could send (rule: working-owner). This detects it.
  */
 import { describeError } from "../../runtime/errors.ts";
 import type { RelaySettings } from "../options.ts";
@@ -10,18 +9,18 @@ import type { RelayStore } from "../store.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 
 export interface Duty {
-  /** False: it has given its shards up and takes none. */
+  /** False: it gave up its shards and takes none. */
   readonly isOn: boolean;
-  /** Gives the shards up when the work has failed for longer than a lease. */
+  /** Gives the shards up when the work failed for longer than a lease. */
   heartbeatWorked(): Promise<void>;
   /**
-   * The same when the heartbeats themselves have been answered with errors for that long: without
-   * the right to take shards over, it counts as alive, and its share is nobody's.
+   * The same when heartbeats were refused for that long: without the right to take shards the relay
+   * counts as alive, and its share stays unserved.
    */
   heartbeatFailed(error: unknown): Promise<void>;
   /**
-   * Looks at the table. True: that worked, and it is time to take part again. Rejects when it did
-   * not work.
+   * Checks the table. Returns true when it is time to take part again. Rejects when the check
+   * failed.
    */
   look(): Promise<boolean>;
 }
@@ -33,27 +32,26 @@ export interface DutyOptions {
   readonly store: Pick<RelayStore, "scan">;
 }
 
-/** What a relay is for, by the names of its reports. */
+/** The relay's work, by the names of its reports. */
 const WORK = ["relay", "settle"] as const;
 const LOOK = { afterId: "0", immediateLimit: 1, dueLimit: 1, bodyLimit: 0, shards: undefined };
 const LONGEST_PAUSE_MS = 3_600_000;
 
-/** Makes it for a relay that is on duty. */
+/** Starts on duty. */
 export function createDuty({ settings, keeper, reports, store }: DutyOptions): Duty {
   const { clock, leaseMs, logger } = settings;
   let isOn = true;
-  /** Heartbeats have worked since then; undefined: the last one failed. */
+  /** Undefined: the last heartbeat failed. */
   let heartbeatsSinceMs: number | undefined;
-  /** Heartbeats have been answered with errors since then, and no shard was held. */
+  /** Heartbeats are refused since then, with no shard held. */
   let refusedSinceMs: number | undefined;
   let backAtMs = Number.NEGATIVE_INFINITY;
   let notBeforeMs = 0;
-  /** How often it came back and could not do its work. */
   let relapses = 0;
 
   /**
-   * From failure to failure: a relay that has nothing to do, or that its broker holds back, does
-   * not fail. Nor is a database that is away as a whole anybody's fault.
+   * From failure to failure: a relay that is idle or waits for its broker does not fail, nor is a
+   * database outage its fault.
    */
   function isUseless(failing: Failing | undefined): failing is Failing {
     const sinceMs = Math.max(failing?.sinceMs ?? 0, heartbeatsSinceMs ?? 0, backAtMs);
@@ -62,8 +60,8 @@ export function createDuty({ settings, keeper, reports, store }: DutyOptions): D
 
   async function leave(part: (typeof WORK)[number], error: unknown): Promise<void> {
     const nowMs = clock.monotonicMs();
-    // A look shows that it can scan, and not that it can claim or settle: it pauses longer each
-    // time. At least two leases after a failed settle, so that others get what it leaves behind.
+    // A look proves scans, not claims or settles, so each pause is longer; at least two leases
+    // after a failed settle, so that others get the rest.
     relapses = nowMs - backAtMs < 4 * leaseMs ? relapses + 1 : 0;
     const doublings = relapses + (part === "settle" ? 1 : 0);
     notBeforeMs = doublings === 0 ? nowMs : nowMs + Math.min(LONGEST_PAUSE_MS, leaseMs * 2 ** doublings);
@@ -81,7 +79,7 @@ export function createDuty({ settings, keeper, reports, store }: DutyOptions): D
     },
     async heartbeatWorked() {
       heartbeatsSinceMs ??= clock.monotonicMs();
-      // One that finds nothing to take works as well.
+      // Finding nothing to take works too.
       if (keeper.heldCount > 0) refusedSinceMs = undefined;
       for (const part of WORK) {
         const failing = reports.failing(part);

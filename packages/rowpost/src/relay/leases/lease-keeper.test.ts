@@ -13,7 +13,7 @@ interface Member {
   readonly store: LeaseTableStore;
   readonly lost: number[];
   readonly inFlight: Map<number, number>;
-  /** Said that no lock stands for it. */
+  /** Relays that reported having no lock. */
   readonly untold: string[];
   reachable: boolean;
 }
@@ -43,7 +43,7 @@ function member(table: LeaseTable, clock: ManualClock, owner: string, { hasLock 
   return self;
 }
 
-/** Both clocks go on together; the monotonic one of every process is the same here. */
+/** Advances both clocks; the monotonic clock is shared by all processes here. */
 async function pass(table: LeaseTable, clock: ManualClock, ms: number): Promise<void> {
   table.nowMs += ms;
   await clock.advance(ms);
@@ -94,8 +94,8 @@ describe("leases", () => {
     const heir = member(table, clock, "b");
     await dead.keeper.heartbeat();
     await heir.keeper.heartbeat();
-    // The database's clock jumps an hour ahead: every lease_until lies in the past, and nothing may
-    // be taken for it.
+    // The database's clock jumps an hour ahead: every lease_until is in the past, and nothing may
+    // be taken because of it.
     table.nowMs += 3_600_000;
     await pass(table, clock, LEASE_MS - 1);
     await heir.keeper.heartbeat();
@@ -171,7 +171,7 @@ describe("leases", () => {
       const heir = member(table, clock, "b");
       await owner.keeper.heartbeat();
       await heir.keeper.heartbeat();
-      // Nothing of it goes over to the second one by sharing.
+      // Sharing gives nothing of it to the second relay.
       for (let shard = 0; shard < 16; shard += 1) owner.inFlight.set(shard, 1);
       return { clock, table, owner, heir };
     }
@@ -234,7 +234,7 @@ describe("leases", () => {
 
     it("are left to it for a while when our own session was lost as well (rule: session-lock)", async () => {
       const { clock, table, owner, heir } = await bench();
-      // A server that restarts ends both; the heir is back first.
+      // A server restart ends both sessions; the heir is back first.
       owner.store.loseSession();
       heir.store.loseSession();
       await heir.keeper.heartbeat();

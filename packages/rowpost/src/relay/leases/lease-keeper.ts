@@ -1,31 +1,28 @@
 /**
- * Leases: which shards this relay instance may work on, and until when. One instance alone holds
- * all shards; several share them evenly within a few heartbeats, with no configuration.
+ * Leases: the shards that this relay instance may work on, and until when. A single instance holds
+ * all shards; several share them evenly within a few heartbeats, without configuration.
  *
- * - Time left is counted on this process's monotonic clock from *before* the renewal was sent: the
+ * - Time left is measured on the process's monotonic clock from *before* the renewal was sent: the
  *   database may have written lease_until later, never earlier.
- * - A shard is taken when it is free, or when its row (owner, epoch, lease_until) was seen
- *   unchanged for the owner's whole lease length on our own clock. lease_until itself is never
- *   compared with a clock: a database clock that stepped neither steals nor freezes a shard (rule:
- *   hand-over). A dead owner's is taken at once where its session lock tells (rule: session-lock).
- * - Every acquisition raises the epoch and recovers, also that of a shard which the table says is
- *   ours already: the reply to an earlier acquisition may have been lost, and with it what it held
- *   (rule: watched-sending).
- * - A shard is given away only after its own publishes have settled; until then it is kept and
- *   renewed (rule: hand-over).
+ * - A shard is taken when it is free, or when its row (owner, epoch, lease_until) stayed unchanged
+ *   for the owner's whole lease length on our own clock. lease_until is never compared with a
+ *   clock, so a stepped database clock neither steals nor freezes a shard (rule: hand-over). A free
+ *   session lock lets a dead owner's shard be taken at once (rule: session-lock).
+ * - Every acquisition raises the epoch and recovers, even of a shard that the table says is ours:
+ *   the reply to an earlier acquisition may have been lost (rule: watched-sending).
+ * - A shard is given away only after its own publishes have settled (rule: hand-over).
  */
 import type { InFlightWindow } from "../in-flight.ts";
 import type { RelaySettings } from "../options.ts";
 import type { Fence, HeldShard, LeaseStore, LeaseView, ShardLease, SuspensionRule } from "../store.ts";
 import { createLockWatch } from "./lock-watch.ts";
 
-/** Options of {@link createLeaseKeeper}. */
 export interface LeaseKeeperOptions {
   readonly leases: LeaseStore;
   readonly owner: string;
   readonly settings: Pick<RelaySettings, "label" | "leaseMs" | "heartbeatMs" | "clock">;
   readonly window: Pick<InFlightWindow, "countOf">;
-  /** `silent`: those whose owner neither gave them back nor signed off. */
+  /** `silent`: shards whose owner neither released them nor signed off. */
   readonly onAcquired: (
     shards: readonly number[],
     recovered: number,
@@ -33,60 +30,51 @@ export interface LeaseKeeperOptions {
   ) => void | Promise<void>;
   readonly onLost: (shards: readonly number[]) => void;
   readonly onReleased: (shards: readonly number[]) => void | Promise<void>;
-  /** The lease session is lost: a heartbeat at once gets another one. */
+  /** An immediate heartbeat gets another session. */
   readonly onSessionLost: () => void;
-  /** Nobody can be told by a lock that this relay is dead: its shards wait for their leases. */
+  /** The relay has no lock: after its death its leases must expire. */
   readonly onNoLock: () => void;
 }
 
 export interface LeaseKeeper {
   /**
-   * Renews, notices losses, takes and gives away. Rejects when the database does not answer; leases
-   * then run out by themselves.
+   * Renews, takes and gives away. Rejects when the database does not answer; leases then expire by
+   * themselves.
    */
   heartbeat(): Promise<void>;
-  /** Looks at the locks of other owners. True: a heartbeat at once may find something to take. */
+  /** Checks other owners' locks. Returns true when a heartbeat may find something to take. */
   look(): Promise<boolean>;
-  /** There are other owners whose locks can be looked at. */
+  /** Other owners have locks to check. */
   readonly hasOthers: boolean;
   /**
-   * Our session, and its lock, stood at the last heartbeat and have not been lost since. Without
-   * them no publish starts: others may take our shards before our leases end (rule: session-lock).
+   * Our session and its lock are intact since the last heartbeat. Otherwise no publish starts,
+   * since others may take our shards before the leases end (rule: session-lock).
    */
   readonly hasSession: boolean;
   /**
-   * Gives every shard back whose publishes have settled. For `stop`: no shard is taken any more.
-   * Returns true when all were given back.
+   * For `stop`: takes no more shards, and releases those without publishes. Returns true when all
+   * are released.
    */
   releaseSettled(): Promise<boolean>;
-  /**
-   * Gives back what has settled, holds nothing any more, and signs off: the other leases run out by
-   * themselves. No shard is taken until `rejoin`.
-   */
+  /** Releases settled shards, lets the other leases expire, and signs off until `rejoin`. */
   giveUp(): Promise<void>;
   rejoin(): void;
-  /**
-   * Holds nothing any more; the leases run out by themselves. What is still to be settled is lost.
-   * For the end of a `stop` that could not drain.
-   */
+  /** Lets all leases expire and drops unsettled outcomes. Ends a `stop` that could not drain. */
   forget(): void;
-  /** Removes this instance from the registry. */
   leave(): Promise<void>;
-  /** Shards that may be scanned: publishable and not being given away. */
+  /** Publishable shards that are not being given away. */
   usable(minLeftMs: number): readonly number[];
-  /** A publish may start: held, with at least this much time left, and with the session's lock. */
+  /** Held, with this much time left, and with the session's lock. */
   mayPublish(shard: number, minLeftMs: number): boolean;
-  /** Milliseconds of lease left on a shard; 0 when it is not held. */
+  /** 0 when not held. */
   leftMs(shard: number): number;
-  /** Epoch of a held shard. */
   epochOf(shard: number): string | undefined;
   fence(): Fence;
   readonly heldCount: number;
-  /** All shards of the table are held here. */
   readonly holdsAll: boolean;
   /**
-   * Every shard that is not held here has an owner that lives: its lock is held, or it has renewed
-   * its lease before our eyes. Else messages of a dead relay may be left, which nobody has yet.
+   * All other shards have a living owner: its lock is held, or we saw it renew. Otherwise messages
+   * of a dead relay may be left.
    */
   readonly othersLive: boolean;
   readonly suspensions: readonly SuspensionRule[];
@@ -103,7 +91,6 @@ interface Sighting {
   readonly sinceMs: number;
 }
 
-/** Makes a keeper that holds nothing yet. */
 export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { leases, owner, window } = options;
   const { settings } = options;
@@ -112,13 +99,12 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const sightings = new Map<number, Sighting>();
   const watch = createLockWatch(leases, owner, clock);
   /**
-   * Not used any more, and not yet certainly given back: else a lost statement would cost the next
-   * owner the rest of the lease.
+   * Not yet certainly released: a lost statement would cost the next owner the rest of the lease.
    */
   let owed: readonly HeldShard[] = [];
   let shardCount = 0;
   let rows: readonly ShardLease[] = [];
-  /** Owners that were seen to renew a lease. */
+  /** Owners seen to renew a lease. */
   const renewing = new Set<string>();
   let suspensions: readonly SuspensionRule[] = [];
   let leaving = false;
@@ -142,15 +128,14 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     const { leaseMs } = settings;
     const asked = heldShards();
     const lostBefore = lostSessions;
-    // An instance is given up for dead only after the longest pause that still leaves its leases
-    // valid.
+    // The longest pause that keeps an instance's leases valid.
     const instanceTimeoutMs = Math.max(4 * heartbeatMs, Math.floor(leaseMs / 2));
     const view = await leases.heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held: asked });
     suspensions = view.suspensions;
     shardCount = view.leases.length;
     rows = view.leases;
     keepRenewed(asked, view.held, sentAtMs + leaseMs);
-    // A session that is lost again meanwhile is no better than the one before.
+    // The session was lost again meanwhile.
     if (lostSessions === lostBefore) hasSession = true;
     if (!isTold && !view.instances.some((instance) => instance.owner === owner && instance.lock !== undefined)) {
       isTold = true;
@@ -196,10 +181,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     }
   }
 
-  /**
-   * How many shards are ours when all live instances share evenly; the first ones in order of their
-   * ids get the remainder.
-   */
+  /** Equal shares among live instances; the first by id get the remainder. */
   function fairShare(view: LeaseView): number {
     const instances = view.instances.filter((instance) => instance.alive && !watch.isDead(instance.owner));
     const alive = new Set(instances.map((instance) => instance.owner));
@@ -212,7 +194,6 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   function giveUpExtra(share: number): void {
     const kept = [...held].filter(([, lease]) => !lease.draining).sort(([left], [right]) => left - right);
     for (const [, lease] of kept.slice(share)) lease.draining = true;
-    // The other instance went away again before anything was given to it.
     let missing = leaving ? 0 : share - kept.length;
     for (const [, lease] of held) {
       if (missing <= 0) break;
@@ -227,8 +208,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     const empty = [...held].filter(([shard, lease]) => lease.draining && window.countOf(shard) === 0);
     const shards = [...owed, ...empty.map(([shard, { epoch }]) => ({ shard, epoch }))];
     if (shards.length === 0) return;
-    // Not ours any more from here on, whatever becomes of the statement: if it is lost it is sent
-    // again, and else the lease runs out.
+    // No longer ours, whatever happens to the statement: it is repeated, or the lease expires.
     owed = shards;
     for (const [shard] of empty) held.delete(shard);
     await leases.release({ owner, shards });

@@ -1,58 +1,49 @@
 /**
- * Which owners are dead, told by their session locks (rule: session-lock). A relay's lease session
- * holds a lock of the database server's that ends with the session, and its heartbeats write the
- * lock's name into the registry. So a free lock says that the session has ended, a few milliseconds
- * after a SIGKILL, where the lease says nothing for half a minute.
+ * Finds dead owners by their session locks (rule: session-lock). A relay's lease session holds a
+ * database lock, named in the registry, that ends with the session. A free lock shows within
+ * milliseconds of a SIGKILL that the session ended; the lease shows it only after half a minute.
  *
- * It does not say that the process is dead: its connection may have been cut. Such an owner is back
- * within a moment, with another session and another name. Only one that has not come back is dead.
+ * A cut connection ends the session too, but its owner soon returns with another one. Only an owner
+ * that has not returned is dead.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { LeaseStore, LeaseView } from "../store.ts";
 
 /**
- * How often the locks of other relays are looked at, and how long a free one stays unused. 250 ms
- * are a multiple of what a cut session takes to come back (10 to 50 ms on a local network). From a
- * SIGKILL to the next publish by a relay beside it the benchmark `relay-takeover` measured a median
- * of 0.4 to 0.7 s and at most 1.2 s, on a busy machine. A look costs one statement that touches no
- * table.
+ * Interval of lock checks, and the grace of a free lock. A cut session takes 10 to 50 ms to come
+ * back on a local network. The benchmark `relay-takeover` measured a median of 0.4 to 0.7 s and at
+ * most 1.2 s from a SIGKILL to the next publish by another relay, on a busy machine. A check costs
+ * one statement that touches no table.
  */
 export const LOOK_MS = 250;
 /**
- * After our own session was lost, the others' were probably too (a server that restarted), and they
- * come back one by one: their loops try again at least once a second.
+ * When our own session was lost, the others' probably were too (a server restart). Their loops
+ * retry at least once a second.
  */
 const RETURN_MS = 3_000;
 
 export interface LockWatch {
-  /** Takes what a heartbeat has read, and looks at the locks. */
   observe(view: LeaseView): Promise<void>;
-  /** Looks at the locks. True: a heartbeat at once may find something to take. */
+  /** Returns true when a heartbeat may find something to take. */
   look(): Promise<boolean>;
-  /** There are locks to look at. */
+  /** There are locks to check. */
   readonly hasOthers: boolean;
   /**
-   * The lock of this owner has been free for {@link LOOK_MS}, and the last heartbeat still read its
-   * name.
+   * The owner's lock has been free for {@link LOOK_MS}, and the last heartbeat still read its name.
    */
   isDead(owner: string): boolean;
-  /** The last look found this owner's lock held. */
   isAlive(owner: string): boolean;
-  /** Our own session is lost: what was seen does not count, and nothing for a while after it. */
+  /** Our own session is lost: observations until some time later do not count. */
   forget(): void;
 }
 
-/** Watches for one relay; `owner` is its own id. */
+/** `owner` is the relay's own id. */
 export function createLockWatch(leases: Pick<LeaseStore, "freeLocks">, owner: string, clock: Clock): LockWatch {
-  /** Name of the lock by owner. */
   let locks = new Map<string, string>();
-  /** Since when a lock has been seen free. */
   const freeSince = new Map<string, number>();
-  /** Those that a look has told of as free for long enough. */
   const told = new Set<string>();
-  /** Nothing counts before this instant; undefined: not before our own next heartbeat. */
+  /** Undefined: observations count from our next heartbeat on. */
   let countsFromMs: number | undefined = Number.NEGATIVE_INFINITY;
-  /** Locks that the last look found held. */
   let taken: ReadonlySet<string> = new Set();
 
   function isFree(lock: string): boolean {
@@ -60,7 +51,7 @@ export function createLockWatch(leases: Pick<LeaseStore, "freeLocks">, owner: st
     return since !== undefined && clock.monotonicMs() - since >= LOOK_MS;
   }
 
-  /** True: one is newly free, or has now been so for long enough. */
+  /** Returns true when a lock is newly free, or has been for long enough. */
   async function look(): Promise<boolean> {
     const nowMs = clock.monotonicMs();
     taken = new Set();

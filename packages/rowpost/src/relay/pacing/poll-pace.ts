@@ -1,29 +1,26 @@
 /**
- * How long the relay waits before it looks again. Fast after activity, slow when idle: 200 messages
- * a second find a poll every {@link PollOptions.minMs}, an idle table is asked about four times a
- * second (DESIGN 6 "Wake-up"; the idle cost is bounded to 10 statements a second over scan,
- * heartbeat and housekeeping together).
+ * Pause between polls: {@link PollOptions.minMs} under load, about four polls a second when idle.
+ * An idle relay runs at most 10 statements a second over scan, heartbeat and housekeeping.
  */
 import type { Clock } from "../../runtime/clock.ts";
 
 /** Bounds of the adaptive polling. */
 export interface PollOptions {
-  /** Wait after a scan that found something. Default 10. */
+  /** Pause after a scan that found something, in ms. Default 10. */
   readonly minMs: number;
-  /** Longest wait when idle. Default 250. */
+  /** Longest pause when idle, in ms. Default 250. */
   readonly maxMs: number;
 }
 
-/** Waits stay at the minimum for this long after the last message, then double. */
+/** Pauses stay minimal for this long after the last message, then double. */
 const LINGER_MS = 1_000;
 
 export interface PollPace {
   found(): void;
-  /** Wait before the next scan, given that the last one found nothing more to do. */
   nextWaitMs(): number;
 }
 
-/** Makes a pace that begins fast. */
+/** Begins at the fastest pace. */
 export function createPollPace(options: PollOptions, clock: Clock): PollPace {
   let lastFoundMs = clock.monotonicMs();
   let waitMs = options.minMs;

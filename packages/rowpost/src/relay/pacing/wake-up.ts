@@ -1,16 +1,10 @@
-/**
- * Wake-ups of the relay's loop: hints that there is something to do. Losing one costs latency only,
- * because the loop also polls.
- */
+/** Wake-ups of a loop that also polls: losing one costs only latency. */
 import { onAbort } from "../../runtime/abort.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 export interface WakeUp {
   readonly ring: () => void;
-  /**
-   * Rings so far. Read before looking for work, so that a ring that comes meanwhile is not slept
-   * through.
-   */
+  /** Read it before looking for work, so that no ring is missed. */
   readonly count: number;
   /** Resolves at a ring later than `sinceCount`, after `ms`, or at the abort. */
   wait(request: { readonly sinceCount: number; readonly ms: number; readonly signal: AbortSignal }): Promise<void>;
@@ -19,19 +13,17 @@ export interface WakeUp {
 const RUNG = "rung";
 
 /**
- * Makes a wake-up nobody has rung yet. It makes no AbortController for a wait, and follows a signal
- * once. With both, and a listener more for each statement (runtime/abort.ts, `createCutoff`), a
- * relay of 200 messages a second took 8 to 11 % more client CPU, beside one without them (MariaDB
- * and PostgreSQL).
+ * Makes no AbortController per wait and follows a signal once. With both, and one more listener per
+ * statement (runtime/abort.ts, `createCutoff`), a relay of 200 messages a second took 8 to 11 %
+ * more client CPU (MariaDB and PostgreSQL).
  */
 export function createWakeUp(clock: Clock): WakeUp {
   let count = 0;
   let wake: (() => void) | undefined;
-  /** The last signal that a wait was under, and how to stop following it. */
   let followed: AbortSignal | undefined;
   let unfollow = (): void => undefined;
 
-  /** A relay waits under one signal for all its life. */
+  /** A relay waits under one signal all its life. */
   function follow(signal: AbortSignal): void {
     if (signal === followed) return;
     unfollow();
@@ -63,7 +55,7 @@ export function createWakeUp(clock: Clock): WakeUp {
   };
 }
 
-/** Waits for whichever rings first, each since its own count. */
+/** Returns at the first ring of any, each since its own count. */
 export async function firstRing(
   { ms, signal }: { readonly ms: number; readonly signal: AbortSignal },
   ...bells: readonly (readonly [wakeUp: WakeUp, sinceCount: number])[]
@@ -73,7 +65,7 @@ export async function firstRing(
   const waits = bells.map(([bell, sinceCount]) =>
     bell.wait({ sinceCount, ms, signal: rung.signal }).then(() => rung.abort(RUNG)),
   );
-  // All of them: a wait that goes on would take the place of the next one.
+  // A wait left running would take the place of the next one.
   await Promise.all(waits);
   stopFollowing();
 }

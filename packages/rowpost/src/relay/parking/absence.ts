@@ -1,27 +1,25 @@
 /**
- * Failures that an adapter tells of a message and that are as likely its destination's: a gateway
- * whose service is away, a queue that a deployment has not made yet. They are taken for the
- * destination's, and cost no attempt, as long as nothing of the topic goes; a message that fails so
- * while others of its topic are sent is itself the cause, and would rest its topic for ever.
+ * Failures that may be the destination's although reported for a message: a gateway whose service
+ * is away, a queue not deployed yet. They count as the destination's, without an attempt, while
+ * nothing of the topic goes. A message that fails so while others go is the cause itself, and would
+ * rest its topic forever.
  */
 import type { PublishResult } from "../../brokers/broker.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** A destination that is missing is waited for so long; then its messages use up their attempts. */
+/** Longest wait for a missing destination before messages use up attempts. */
 const MISSING_FOR_MS = 300_000;
-/** Messages, and topics, that are remembered; the oldest are forgotten. */
 const REMEMBERED = 10_000;
 
 export interface Absence {
-  /** What the results of one publish call mean; `ids` are those of its messages. */
+  /** `ids` are those of the call's messages. */
   judge(topic: string, ids: readonly string[], results: readonly PublishResult[]): readonly PublishResult[];
 }
 
-/** Makes it, with nothing known. */
 export function createAbsence(clock: Pick<Clock, "monotonicMs">): Absence {
   const sentMs = new Map<string, number>();
   const missingSinceMs = new Map<string, number>();
-  /** When a message failed so last. */
+  /** When a message last failed so. */
   const failedMs = new Map<string, number>();
 
   function meaning(topic: string, id: string, result: PublishResult): PublishResult {

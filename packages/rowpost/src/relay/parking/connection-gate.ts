@@ -1,39 +1,33 @@
 /**
- * The gate before the broker. When the broker cannot be reached, claiming goes on for nothing: each
- * message would be marked, refused and given back. So the gate closes at the first such failure,
- * everything waits, and one message at a time finds out whether the broker is back. No attempt is
- * counted for it. Probes come at least once a second, so that full speed is soon reached when the
- * broker is back.
+ * The gate before a broker. While it is unreachable, claims are futile. So the gate closes at the
+ * first such failure, and one message at a time probes the broker, at least once a second and
+ * without counting an attempt.
  *
- * An answer that never comes is no reason to close it: that is the topic's own breaker. One
- * endpoint that hangs says nothing about the others.
+ * A missing answer does not close the gate, because one hanging endpoint says nothing about the
+ * others; the topic's breaker handles it.
  */
 import { backoffMs } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Longest wait between two probes, and for the answer to one before the next may go. */
+/** Longest interval of probes, even unanswered ones. */
 const PROBE_EVERY_MS = 1_000;
 
 export interface ConnectionGate {
-  /** Messages that may be claimed now: Infinity when open, 1 when a probe is due, else 0. */
+  /** Infinity when open, 1 when a probe is due, else 0. */
   allowance(): number;
-  /** Milliseconds until the next probe; 0 when open or due. */
+  /** Time until the next probe; 0 when open or due. */
   waitMs(): number;
-  /** A message was claimed; while the gate is closed that is the probe. */
+  /** A claimed message is the probe while the gate is closed. */
   taken(): void;
-  /**
-   * The broker answered for a message, with a receipt or a refusal: it is there. Returns true when
-   * that opened the gate.
-   */
+  /** The broker answered, even with a refusal. Returns true when that opened the gate. */
   answered(): boolean;
-  /** It could not be reached. Returns true when that closed the gate. */
+  /** Returns true when that closed the gate. */
   unreachable(reason: string): boolean;
   readonly open: boolean;
-  /** Undefined: open. `sinceMs` by the monotonic clock; the reason is that of the last probe. */
+  /** Undefined: open. `sinceMs` is monotonic. */
   readonly away: { readonly sinceMs: number; readonly reason: string } | undefined;
 }
 
-/** Makes an open gate. */
 export function createConnectionGate(clock: Clock): ConnectionGate {
   let failures = 0;
   let probeAtMs = 0;
@@ -56,7 +50,7 @@ export function createConnectionGate(clock: Clock): ConnectionGate {
       return waitMs() > 0 ? 0 : 1;
     },
     taken() {
-      // A probe may hang with its own endpoint: then another topic's goes.
+      // If a probe hangs, another topic's goes.
       if (failures > 0) probeAtMs = clock.monotonicMs() + PROBE_EVERY_MS;
     },
     answered() {
@@ -68,7 +62,7 @@ export function createConnectionGate(clock: Clock): ConnectionGate {
     unreachable(reason) {
       failures += 1;
       away = { sinceMs: away?.sinceMs ?? clock.monotonicMs(), reason };
-      // From 50 ms upwards with jitter: two relays must not probe in step.
+      // Jitter keeps two relays from probing in step.
       probeAtMs =
         clock.monotonicMs() + 50 + backoffMs({ attempt: failures, baseMs: 100, factor: 2, maxMs: PROBE_EVERY_MS - 50 });
       return failures === 1;

@@ -50,7 +50,7 @@ describe("followers of an ordering key (rule: isolation)", () => {
       false,
     );
     await followers.idle();
-    // The head failed and is back in the table: it still stands there.
+    // The head failed and is back in the table.
     followers.keyFreed("a");
     await followers.idle();
     expect(calls).toEqual(["behind 2<1 3<1"]);
@@ -157,7 +157,7 @@ describe("followers of an ordering key (rule: isolation)", () => {
     followers.gone("a", "5");
     followers.keyFreed("a");
     await followers.idle();
-    // Message 6 is the next one of the key: nothing of the key goes, and frees it, before 6 did.
+    // Message 6 is the key's next one: nothing else of the key goes, and frees it, before it.
     expect(calls.filter((call) => call.startsWith("back"))).toEqual(["back 1", "back 5"]);
   });
 

@@ -1,22 +1,19 @@
 /**
  * Followers: messages that wait behind an earlier one of their ordering key, its head. A head may
- * be blocked for hours (it waits for its retry, is delayed, suspended, or failed), or busy with a
- * long queue behind it. Its followers are moved out of the scans once, behind its id, and cost
- * nothing while they stand there:
+ * wait for hours (for its retry, delayed, suspended, or failed) or have a long queue. Its followers
+ * are moved out of the scans once and cost nothing there:
  *
  *              a scan meets it behind a blocked head
  *   waiting  ─────────────────────────────────────────►  behind (next_retry_at = 3000-01-01 + head)
  *      ▲                                                    │
  *      └────────────────────────────────────────────────────┘
- *        the head was sent, or stands there no more: a batch at a time, the next one when the key
- *        is free again
+ *        the head was sent or no longer blocks: a batch at a time, the next when the key is free
  *
- * Who brings them back: the relay that sees the head go, which remembers the heads of its keys; and
- * for what it does not remember (it was restarted, another relay or a person moved the head) the
- * leader's housekeeping, which asks for each head that has rows behind it whether it still stands.
- * Bringing one back too early is harmless: the order of keys is read from the table for each batch
- * (rule: key-order), and the row is set behind again. Setting one behind locks its head, so that no
- * head can settle between the look and the write and leave its followers behind.
+ * The relay that sees a head go brings them back; it remembers the heads of its keys. For other
+ * heads (after a restart, or moved by another relay or a person) the leader's housekeeping checks
+ * each head with rows behind it. Bringing a row back too early is harmless: the order of keys is
+ * read from the table for each batch (rule: key-order), and the row is set behind again. Setting a
+ * row behind locks its head, so that it cannot settle meanwhile and strand its followers.
  */
 
 import { compareIds } from "../../runtime/compare-ids.ts";
@@ -27,36 +24,33 @@ import type { RelaySettings } from "../options.ts";
 import { scannedToken } from "../row-token.ts";
 import type { RelayStore, ScannedMessage } from "../store.ts";
 
-/** A message and the earlier one of its key behind which it waits. */
 export interface Follower {
   readonly row: ScannedMessage;
   readonly headId: string;
 }
 
 export interface Followers {
-  /** The head behind which a row of this key waits for certain, as far as this relay knows. */
+  /** The known head of a row's key. */
   headOf(row: ScannedMessage): string | undefined;
   /**
-   * Moves these out of the scans. One statement at a time; what does not fit in is met again. Where
-   * nothing can be set behind, those with a time are put off for a while when they fill their
-   * branch.
+   * Moves these out of the scans, one statement at a time. In tables that cannot set rows behind,
+   * rows with a time are postponed when they fill their branch.
    */
   setBehind(followers: readonly Follower[], dueFull: boolean): void;
-  /** The message stands in nobody's way any more. */
+  /** The message no longer blocks its key. */
   gone(orderingKey: string, id: string): void;
-  /** No message of this key is under way any more: followers of its gone heads may come forward. */
+  /** Nothing of this key is under way: followers of gone heads may come. */
   keyFreed(orderingKey: string): void;
   /**
-   * Brings back what stands behind heads that are gone, of the heads whose turn it is; with `all`,
-   * of every head. For the leader, and before a table is called drained: the relay that saw a head
-   * go may have been killed before it brought its followers back. Returns the number.
+   * Brings back followers of gone heads, of those whose turn it is or `all`, and returns their
+   * number. For the leader, and before a table counts as drained: the relay that saw a head go may
+   * have died.
    */
   release(all?: boolean): Promise<number>;
-  /** How many were brought back so far, by whichever way. */
+  /** Total brought back so far. */
   readonly returned: number;
-  /** The last look found some behind heads that are gone, and somebody holds them locked. */
+  /** Followers of gone heads are locked by another transaction. */
   readonly isHeld: boolean;
-  /** Nothing is being brought back. */
   readonly still: boolean;
   /** Resolves when nothing is under way. Never rejects. */
   idle(): Promise<void>;
@@ -66,30 +60,27 @@ export interface FollowersOptions {
   readonly store: Pick<RelayStore, "housekeeping">;
   readonly keeper: Pick<LeaseKeeper, "fence">;
   readonly settings: Pick<RelaySettings, "batchSize" | "logger" | "onFailed">;
-  /** The table can hold followers behind their heads; else the scans pass over most of them. */
+  /** Otherwise the scans pass over most followers. */
   readonly isAble: () => boolean;
-  /** Rows have come forward. */
   readonly wake: () => void;
 }
 
-/** Keys whose heads are remembered; housekeeping finds what is forgotten. */
+/** Housekeeping finds forgotten ones. */
 const REMEMBERED_KEYS = 10_000;
-/** Heads that one look of housekeeping asks for. */
+/** Heads that one look of housekeeping requests. */
 const HEADS_PER_LOOK = 100;
-/** Looks at heads that all stand, until the next time. */
+/** Most looks in a row at heads that all still block. */
 const LOOKS = 10;
-/** A follower is put off for this long. */
+/** How long a follower is postponed. */
 const PUT_OFF_MS = 5_000;
 
-/** Ids of an ordering key's heads that have followers. */
 interface Heads {
   readonly standing: Set<string>;
   readonly gone: Set<string>;
-  /** Nothing has shown that one stands there no more. */
+  /** Nothing suggests that one no longer blocks. */
   isCertain: boolean;
 }
 
-/** Makes the memory of one relay's followers. */
 export function createFollowers({ store, keeper, settings, isAble, wake }: FollowersOptions): Followers {
   const { housekeeping } = store;
   const { batchSize } = settings;
@@ -99,7 +90,7 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   let afterHeadId = "0";
   let returned = 0;
   let isHeld = false;
-  /** One look at a time: a second one would pass over the rows that the first has locked. */
+  /** A second look would skip rows locked by the first. */
   let looking: Promise<unknown> = Promise.resolve();
 
   function start(work: () => Promise<void>): void {
@@ -116,11 +107,11 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   }
 
   async function move(followers: readonly Follower[]): Promise<void> {
-    // Remembered first: the head may go as soon as the statement is done.
+    // The head may go as soon as the statement is done.
     for (const [key, own] of grouped(followers, ({ row }) => row.orderingKey ?? "")) remember(key, own);
     const rows = followers.map(({ row, headId }) => ({ ...scannedToken(row), headId }));
     const moved = await housekeeping.setBehind({ fence: keeper.fence(), rows });
-    // A head stands there no more, or a row has changed: the table is asked again.
+    // A head no longer blocks, or a row changed: ask the table again.
     for (const { row } of followers) {
       const known = heads.get(row.orderingKey ?? "");
       if (known !== undefined) known.isCertain = moved === rows.length;
@@ -135,7 +126,7 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   function remember(key: string, followers: readonly Follower[]): void {
     const known = heads.get(key) ?? { standing: new Set(), gone: new Set(), isCertain: true };
     for (const { headId } of followers) if (!known.gone.has(headId)) known.standing.add(headId);
-    // The latest ones stay: nobody may ever tell that an old one's head went by other hands.
+    // An old head may have been removed by others unnoticed.
     heads.delete(key);
     heads.set(key, known);
     const [oldest] = heads.keys();
@@ -148,9 +139,8 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
     for (const key of keys) {
       const known = heads.get(key);
       if (known === undefined || known.gone.size === 0) continue;
-      // Each head by itself: the first message of the key may stand behind any of them, and a batch
-      // full of another one's followers would only wait for it. Once it goes the key is free again,
-      // and what did not fit in has its turn.
+      // Each head separately, since the key's first message may be behind any of them, and a batch
+      // of another head's followers would only wait for it.
       for (const headId of [...known.gone]) {
         const count = await broughtBack([headId]);
         if (count < batchSize) known.gone.delete(headId);

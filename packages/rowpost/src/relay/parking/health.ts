@@ -1,6 +1,5 @@
 /**
- * What the answers of a publish say about its topic and about its broker: the one place that opens
- * and closes breakers and gates, and tells of it.
+ * Opens and closes breakers and gates according to the answers of a publish, and reports it:
  *
  * | answer                         | its topic         | its broker            |
  * | ------------------------------ | ----------------- | --------------------- |
@@ -21,17 +20,13 @@ import type { Outlets } from "./outlets.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
 export interface Health {
-  /**
-   * Learns from the results of a publish call; all its messages were of this topic. Returns what
-   * they mean: a failure may be the destination's.
-   */
+  /** Returns the results' meaning: a failure may be the destination's. */
   learn(topic: string, ids: readonly string[], results: readonly PublishResult[]): readonly PublishResult[];
   /**
-   * Messages of these topics were not published after all. A probe among them tells nothing, but
-   * makes room for the next one; else its topic would rest for ever.
+   * Messages of these topics were not published. A probe among them makes room for the next;
+   * otherwise its topic would rest forever.
    */
   notTried(topics: Iterable<string>): void;
-  /** Whole milliseconds until the topic is probed; 0 when it is not resting. */
   restMs(topic: string): number;
 }
 
@@ -40,17 +35,15 @@ export interface HealthOptions {
   readonly outlets: Pick<Outlets, "of">;
   readonly breaker: TopicBreaker;
   readonly events: EventEmitter<RelayEvents>;
-  /** A topic whose destination was away works again: its backed-off messages may come forward. */
+  /** A topic's destination works again: its backed-off messages may come forward. */
   readonly onTopicBack: (topic: string) => void;
-  /** A broker that was away answers. */
   readonly onBrokerBack: () => void;
 }
 
-/** Results of one publish call, counted. */
 interface Tally {
   sent: number;
   message: number;
-  /** Of those, failures that a retry can mend. */
+  /** Those that a retry can fix. */
   retriable: number;
   destination: number;
   connection: number;
@@ -61,7 +54,6 @@ interface Tally {
   retryAfterMs: number | undefined;
 }
 
-/** Makes the health of one relay's topics and brokers, all of them well. */
 export function createHealth({ settings, outlets, breaker, events, ...on }: HealthOptions): Health {
   const { metrics, logger } = settings;
   const absence = createAbsence(settings.clock);
@@ -83,8 +75,8 @@ export function createHealth({ settings, outlets, breaker, events, ...on }: Heal
   }
 
   function learnOfTopic(topic: string, tally: Tally): void {
-    // Not after failures that counted as attempts: a good message beside a bad one would cut the
-    // bad one's backoff short, again and again.
+    // Not after counted failures: a good message would cut the backoff of a bad one short each
+    // time.
     const wasAway = breaker.wasAway(topic);
     const { reason } = tally;
     const change = breaker.report({ ...tally, topic });
@@ -142,8 +134,7 @@ function tallyOf(results: readonly PublishResult[]): Tally {
       tally[result.scope] += 1;
       if (result.scope === "message" && result.retriable) tally.retriable += 1;
       tally.reason = `${result.code}: ${result.reason}`;
-      // A time that was named for one message is that message's own backoff; its topic does not
-      // wait for it.
+      // A time named for one message is its own backoff.
       if (result.scope === "destination") tally.retryAfterMs = result.retryAfterMs ?? tally.retryAfterMs;
     }
   }

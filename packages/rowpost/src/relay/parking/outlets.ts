@@ -1,31 +1,26 @@
 /**
- * The outlets of a relay: one for each broker behind `routes`, else the only one. Each has a
- * connection gate and places of its own, so that a broker that is away, silent or slow stops its
- * own topics and no others.
+ * One outlet for each broker behind `routes`, else one. Each has its own connection gate and
+ * places, so that a broker that is away or slow stops only its own topics.
  */
 import type { Broker } from "../../brokers/broker.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { createFairShares, type FairShares } from "../../runtime/fair-shares.ts";
 import { type ConnectionGate, createConnectionGate } from "./connection-gate.ts";
 
-/** The way to one broker. */
 export interface Outlet {
-  /** The broker's name. */
   readonly name: string;
   readonly gate: ConnectionGate;
-  /** Its places, shared by its topics. */
   readonly places: FairShares;
 }
 
 export interface Outlets {
   readonly all: readonly Outlet[];
-  /** Patterns of the topics that the relay takes; undefined: every topic. */
+  /** Patterns of the relay's topics; undefined: every topic. */
   readonly topics: readonly string[] | undefined;
-  /** Whether the relay takes the topic, or leaves it to other relays. */
+  /** False: other relays take it. */
   takes(topic: string): boolean;
-  /** The outlet that takes the topic. */
   of(topic: string): Outlet;
-  /** Topics seen lately that this one takes; undefined: it takes all. */
+  /** Recent topics of this outlet; undefined: it takes all. */
   topicsOf(name: string): readonly string[] | undefined;
 }
 
@@ -39,7 +34,6 @@ export interface OutletsOptions {
 /** Topics whose outlet is remembered. */
 const REMEMBERED_TOPICS = 10_000;
 
-/** Makes the outlets, each open and empty. */
 export function createOutlets({ broker, clock, windowSize }: OutletsOptions): Outlets {
   const make = (name: string): Outlet => ({
     name,
@@ -49,7 +43,7 @@ export function createOutlets({ broker, clock, windowSize }: OutletsOptions): Ou
   const { routes } = broker;
   const byName = new Map((routes?.brokers ?? [broker.name]).map((name) => [name, make(name)]));
   const all = [...byName.values()];
-  // For a broker that names no topics and does not take this one: the message fails.
+  // The message fails: no broker takes its topic.
   const nowhere = make("");
   const byTopic = new Map<string, Outlet>();
 

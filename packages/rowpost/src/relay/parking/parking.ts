@@ -1,4 +1,4 @@
-/** Puts together what decides about "not now"; room.ts says what there is. */
+/** Assembles the parts behind room.ts. */
 import type { Broker } from "../../brokers/broker.ts";
 import type { EventEmitter } from "../../runtime/events.ts";
 import type { RelayEvents } from "../events.ts";
@@ -31,13 +31,12 @@ export interface ParkingOptions {
   readonly events: EventEmitter<RelayEvents>;
   /** See {@link createFollowers}. */
   readonly setsBehind: () => boolean;
-  /** Messages may go that could not before: look again, from the start. */
+  /** More messages may go: scan again from the start. */
   readonly onRelease: () => void;
-  /** A topic whose destination was away works again: its backed-off messages may come forward. */
+  /** A topic's destination works again: its backed-off messages may come forward. */
   readonly onTopicBack: (topic: string) => void;
 }
 
-/** Makes all of it, with nothing held back. */
 export function createParking(options: ParkingOptions): Parking {
   const { broker, store, settings, keeper, reports, events, setsBehind, onRelease, onTopicBack } = options;
   const { clock, batchSize, windowSize, windowBytes } = settings;

@@ -20,7 +20,7 @@ function messages(topic: string, count: number, bodyBytes = 2): InFlight[] {
   return Array.from({ length: count }, () => inFlightMessage({ id: String(++nextId), topic, bodyBytes }));
 }
 
-/** Admits and enters; the number that went. */
+/** Admits and enters; returns how many went. */
 function enter(room: Room, list: readonly InFlight[]): number {
   const { go } = room.admit(list);
   room.entered(go);

@@ -1,6 +1,6 @@
 /**
- * How much a topic may take now. Everything that keeps a topic from being sent meets here, so that
- * a scan can leave out the topics that take nothing (rule: isolation):
+ * How much a topic may take now. Combines all causes that hold back a topic, so that scans can
+ * leave it out (rule: isolation):
  *
  * | cause                                  | until                               | kept in            |
  * | -------------------------------------- | ----------------------------------- | ------------------ |
@@ -11,14 +11,13 @@
  * | it uses up its share of the window     | one of its messages is settled      | this file          |
  * | another relay takes it (`routes`)      | ever                                | outlets.ts         |
  *
- * Nothing of this is written to the table: the rows of a topic that takes nothing are not read.
- * What concerns single rows is written, once: followers of an ordering key stand behind their head
- * (followers.ts), a row that nobody can send becomes `failed`, one under a suspension rule becomes
- * `suspended` (set-aside.ts).
+ * None of this is written to the table. Causes that concern single rows are, once: followers of an
+ * ordering key are set behind their head (followers.ts), a row that can never be sent becomes
+ * `failed`, one under a suspension rule `suspended` (set-aside.ts).
  *
- * The window has as many places as one topic may use alone, twice over; each topic may hold as many
- * as are free (runtime/fair-shares.ts), of messages and of bytes. A topic whose messages hang takes
- * half of the window with it, and the other half goes on.
+ * The window has twice the places that one topic may use alone; each topic may hold as many
+ * messages and bytes as are free (runtime/fair-shares.ts). A topic that hangs takes half of the
+ * window.
  */
 import { createFairShares } from "../../runtime/fair-shares.ts";
 import type { InFlight } from "../in-flight.ts";
@@ -26,24 +25,21 @@ import type { Outlet, Outlets } from "./outlets.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
 export interface Room extends Pick<Outlets, "takes" | "topics"> {
-  /** Messages of this topic that may be claimed now; 0: not now. */
   of(topic: string): number;
-  /**
-   * Bytes that bodies of this topic may take now; Infinity: also one that is larger than any share.
-   */
+  /** Infinity: even a body larger than any share. */
   bytesOf(topic: string): number;
-  /** Topics that this relay has to do with and that take nothing now. */
+  /** This relay's topics that take nothing now. */
   closed(): readonly string[];
-  /** No topic of any broker takes a message: nothing to scan for. */
+  /** No topic takes a message: nothing to scan for. */
   readonly away: boolean;
   /**
-   * Of these, in id order, what there is room for. Once a topic is full nothing behind it goes, so
-   * that what stays of an ordering key is its beginning.
+   * Messages that fit, in id order. Once a topic is full nothing later of it goes, to keep the
+   * order of keys.
    */
   admit(messages: readonly InFlight[]): Admission;
   entered(messages: readonly InFlight[]): void;
   left(messages: readonly InFlight[]): void;
-  /** Wait before the next scan: the poll's, or shorter when a broker is to be probed before. */
+  /** The poll's pause, or shorter when a broker probe is due. */
   waitMs(pollMs: () => number): number;
 }
 
@@ -52,7 +48,6 @@ export interface Admission {
   readonly left: readonly InFlight[];
 }
 
-/** Messages of one topic. */
 interface Load {
   readonly topic: string;
   count: number;
@@ -68,13 +63,11 @@ export interface RoomOptions {
   readonly windowBytes: number;
 }
 
-/** Share of a batch that must be free before a scan for a busy topic is worth its statement. */
+/** Free part of a batch that makes a scan for a busy topic worthwhile. */
 const WORTH_SHARE = 4;
 
-/** Makes the room of one relay, all of it free. */
 export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOptions): Room {
   const bytes = createFairShares({ capacity: windowBytes * 2 });
-  /** Messages under way, by topic. */
   const underWay = new Map<string, number>();
 
   function of(topic: string): number {
@@ -82,14 +75,14 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
     const { gate, places } = outlets.of(topic);
     const allowance = Math.min(gate.allowance(), breaker.allowance(topic));
     const busy = underWay.has(topic);
-    // A probe goes alone: what is still under way may be the answer.
+    // A message still under way may bring the answer.
     if (!gate.open) return busy ? 0 : allowance;
     const free = places.free(topic);
     if (busy && (free < Math.ceil(batchSize / WORTH_SHARE) || bytes.free(topic) === 0)) return 0;
     return Math.max(0, Math.min(allowance, free));
   }
 
-  /** A body larger than any share goes when little else is under way, and none of its topic. */
+  /** A body larger than any share goes when little else, and nothing of its topic, is under way. */
   function fits(topic: string, size: number): boolean {
     return size <= bytes.free(topic) || (bytes.usedBy(topic) === 0 && bytes.used <= windowBytes);
   }
@@ -108,13 +101,11 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
     bytes.giveBack(topic, size);
   }
 
-  /** Whether there is room for all of it, and for what was let in before. */
   function admits({ topic, count, size }: Load): boolean {
     const { gate, places } = outlets.of(topic);
     return gate.open && count <= of(topic) && count <= places.free(topic) && size <= bytes.free(topic);
   }
 
-  /** Lets messages in one by one. */
   function select(messages: readonly InFlight[], entered: Load[]): Admission {
     const rooms = new Map<string, number>();
     const probed = new Set<Outlet>();
@@ -145,7 +136,7 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
       return outlets.all.every(({ gate }) => gate.allowance() === 0);
     },
     admit(messages) {
-      // Counted for as long as it takes to decide; for good when they enter the window.
+      // Counted while deciding.
       const entered: Load[] = [];
       let isWhole = true;
       for (const load of loadsOf(messages)) {
@@ -169,15 +160,13 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
       for (const load of loadsOf(messages)) leave(load);
     },
     waitMs(pollMs) {
-      // One that is due is waited for at the pace of the poll: its probe is under way, or no
-      // message may be the probe yet.
+      // A due probe is under way, or no message may be the probe yet.
       const probes = outlets.all.map(({ gate }) => gate.waitMs()).filter((ms) => ms > 0);
       return probes.length === outlets.all.length ? Math.min(...probes) : Math.min(pollMs(), ...probes);
     },
   };
 }
 
-/** Messages of each topic and their bytes, together: a batch is mostly of few topics. */
 function loadsOf(messages: readonly InFlight[]): Iterable<Load> {
   const loads = new Map<string, Load>();
   let last: Load | undefined;

@@ -1,8 +1,7 @@
 /**
- * Rows that a scan found and nobody may send: a broken one becomes `failed` with a reason, one
- * under a suspension rule becomes `suspended`. Fenced, and beside the rounds, one statement at a
- * time: no message of anybody waits for these. What comes in meanwhile, and what a user holds
- * locked, is left alone; the next scan brings it again.
+ * Takes rows out of the scans that must not be sent: broken ones become `failed` with a reason,
+ * those under a suspension rule `suspended`. Fenced, one statement at a time beside the rounds. New
+ * and locked rows are left to the next scan.
  */
 import { ruleReason } from "../../message/suspension-reason.ts";
 import { describeError } from "../../runtime/errors.ts";
@@ -12,7 +11,6 @@ import type { RelayReports } from "../reports.ts";
 import { scannedToken } from "../row-token.ts";
 import type { RelayStore, ScannedMessage, SuspensionRule } from "../store.ts";
 
-/** A row that can never be sent as it is, and why. */
 export interface BrokenRow {
   readonly row: ScannedMessage;
   readonly reason: string;
@@ -36,11 +34,10 @@ export interface SetAsideOptions {
   readonly settings: Pick<RelaySettings, "logger">;
 }
 
-/** Makes the part of a relay that takes out of its scans what nobody may send. */
 export function createSetAside({ store, keeper, reports, settings }: SetAsideOptions): SetAside {
   const { housekeeping } = store;
   let running: Promise<void> | undefined;
-  /** Failed rows of which some were perhaps not written, with their versions. */
+  /** Failed rows with their versions; some may not be written. */
   let told: ReadonlyMap<string, string> = new Map();
 
   async function fail(broken: readonly BrokenRow[]): Promise<void> {
@@ -50,8 +47,8 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
       rows: broken.map(({ row, reason }) => ({ ...scannedToken(row), failReason: reason })),
       nextRetryInMs: null,
     });
-    // None: the leases were lost, and their next owner tells. Fewer than asked for: somebody holds
-    // or has changed one, and which is not known: each is told once, however often it is met.
+    // None: the leases were lost, and the next owner reports. Fewer than requested: an unknown one
+    // is locked or changed, so each is reported once.
     if (failed === 0) return;
     for (const { row, reason } of broken) {
       if (told.get(row.id) !== row.lockVersion) reports.failed(row, reason, null);
@@ -71,7 +68,7 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
     reports.suspended(rows.slice(0, suspended));
   }
 
-  /** Each list by itself: one that cannot be written keeps no other. */
+  /** A failure of one list does not stop the other. */
   async function write({ broken, suspended }: SetAsideRows): Promise<void> {
     const lists = [
       () => fail(broken),

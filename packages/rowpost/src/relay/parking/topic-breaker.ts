@@ -1,6 +1,6 @@
 /**
- * Circuit breaker per topic: a topic that cannot be sent must neither burn its messages' attempts
- * at full speed nor take the place of the others in the window.
+ * Circuit breaker per topic: a topic that cannot be sent must neither use up its messages' attempts
+ * at full speed nor fill the window.
  *
  *            all refused, a retry can mend it               its rest is over
  *   well  ────────────────────────────────────►  resting  ─────────────────►  probing
@@ -8,42 +8,33 @@
  *    │                                              └────────────────────────────┤ again
  *    └───────────────────────────────────────────────────────────────────────────┘ one was sent
  *
- * - When nothing of a publish was sent because the *destination* is throttled or away, or because
- *   no answer came, the topic rests for a growing time and is then probed with one message.
- * - When every message failed for a reason of the *message* kind that a retry can mend (the topic
- *   does not exist, has the wrong type), it is slowed to at most {@link MESSAGE_PROBE} messages a
- *   second: these attempts count, so the messages do reach `failed`.
+ * - When the *destination* is throttled, away or gave no answer, the topic rests for a growing time
+ *   and is then probed with one message.
+ * - When every message failed with scope *message* and a retry can help (the topic does not exist
+ *   or has the wrong type), it is slowed to {@link MESSAGE_PROBE} messages a second. These attempts
+ *   count, so the messages do reach `failed`.
  */
 import { backoffCeilingMs } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Messages that a resting topic is probed with after failures that count as attempts. */
+/** Messages that probe a topic after counted failures. */
 export const MESSAGE_PROBE = 100;
-/**
- * Rest after failures that count as attempts: never longer than this, so that the attempts get used
- * up.
- */
+/** Longest rest after counted failures, so that attempts get used up. */
 const REFUSING_REST_MS = 1_000;
 /**
- * Rest after destination failures, and without an answer: 200 ms doubled up to this, unless the
+ * Longest rest after destination failures or missing answers, from 200 ms doubled, unless the
  * broker named a time.
  */
 const AWAY_REST_MS = 30_000;
-/**
- * A topic unused for this long is forgotten, so that a table with many one-off topics cannot grow
- * the map for ever.
- */
+/** One-off topics must not grow the map forever. */
 const FORGET_MS = 600_000;
 
-/** What one publish of a topic came to. */
 export interface TopicReport {
   readonly topic: string;
   readonly sent: number;
-  /** Failures of scope `destination`. */
   readonly destination: number;
-  /** Messages for which no answer came. */
   readonly unknown: number;
-  /** Failures of scope `message` that a retry can mend. */
+  /** Scope `message`, fixable by a retry. */
   readonly retriable: number;
   readonly retryAfterMs: number | undefined;
   /** Of the last failure. */
@@ -51,36 +42,30 @@ export interface TopicReport {
 }
 
 export interface TopicBreaker {
-  /**
-   * How many messages of this topic may be claimed now; Infinity when it is well, 0 while it rests.
-   */
+  /** Infinity when it is well, 0 while it rests. */
   allowance(topic: string): number;
-  /** A claim of this many was made: a probe is used up. */
+  /** A claim uses up a probe. */
   taken(topic: string, count: number): void;
-  /** Returns `opened` or `closed` when the report changed the breaker, else undefined. */
+  /** Undefined: the breaker did not change. */
   report(report: TopicReport): "opened" | "closed" | undefined;
-  /** Whole milliseconds until the topic is probed; 0 when it is not resting. */
+  /** 0 when it is not resting. */
   restMs(topic: string): number;
-  /**
-   * Its destination was throttled or away for so long that its messages may have been put off for a
-   * while.
-   */
+  /** Throttled or away long enough for its messages to be postponed. */
   wasAway(topic: string): boolean;
-  /** Topics that are not well. */
   open(): IterableIterator<string>;
-  /** The same with what is known of them; `restsForMs` 0: its probe is due or under way. */
+  /** `restsForMs` 0: the probe is due or under way. */
   resting(): readonly { readonly topic: string; readonly restsForMs: number; readonly reason: string }[];
 }
 
 /**
- * After this many publishes without success a destination counts as having been away, however it
- * fails then: it rested 0.2, 0.4 and 0.8 s by then, and for more than a minute where no answer came
- * (a single message that gets none must not cut its own backoff short).
+ * After this many failed publishes a destination counts as having been away. By then it rested 0.2,
+ * 0.4 and 0.8 s, or more than a minute without an answer (a single unanswered message must not cut
+ * its own backoff short).
  */
 const AWAY_FAILURES = { away: 3, silent: 10, refusing: Number.POSITIVE_INFINITY } as const;
 
 interface OpenBreaker {
-  /** `silent`: no answer came. `refusing`: every message fails for a reason of its own. */
+  /** `silent`: no answer came. `refusing`: every message fails for its own reason. */
   kind: "away" | "silent" | "refusing";
   failures: number;
   wasAway: boolean;
@@ -90,13 +75,12 @@ interface OpenBreaker {
   reason: string;
 }
 
-/** Makes a breaker with every topic closed. */
 export function createTopicBreaker(clock: Clock): TopicBreaker {
   const open = new Map<string, OpenBreaker>();
 
   function restMs(topic: string): number {
     const breaker = open.get(topic);
-    // Whole milliseconds, because the rest goes into statements.
+    // Rests go into statements as whole milliseconds.
     return breaker === undefined ? 0 : Math.max(0, Math.ceil(breaker.openUntilMs - clock.monotonicMs()));
   }
 
@@ -119,14 +103,13 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
       }
       const kind = destination > 0 ? "away" : unknown > 0 ? "silent" : "refusing";
       if (kind === "refusing" && retriable === 0) {
-        // Nothing was learnt about the topic (a permanent error, an outage): let the next probe
-        // find out.
+        // A permanent error or an outage proves nothing: the next probe decides.
         if (known !== undefined) known.probing = 0;
         return undefined;
       }
       if (kind !== "refusing" && known !== undefined && known.kind !== "refusing" && restMs(topic) > 0) {
-        // A call that was under way when the topic began to rest tells nothing new. Were it
-        // counted, a full window would end in the longest rest at once.
+        // A call from before the rest proves nothing. Otherwise a full window would lead to the
+        // longest rest at once.
         known.probing = 0;
         if (Number.isFinite(retryAfterMs)) {
           known.openUntilMs = Math.max(known.openUntilMs, clock.monotonicMs() + Number(retryAfterMs));

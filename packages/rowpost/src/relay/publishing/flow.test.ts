@@ -21,7 +21,7 @@ it("a probe that is given back unpublished does not keep its topic resting for e
   const flow = createRelayFlow({
     settings,
     window: { size: 0 },
-    // Less is left of the lease than a publish may take.
+    // Less lease is left than a publish may take.
     keeper: { mayPublish: () => false },
     health: createHealth({
       settings,

@@ -1,7 +1,4 @@
-/**
- * From a claimed batch to its settled rows: publish by topic, learn from the answers, settle.
- * Batches flow side by side; the window bounds how many.
- */
+/** From a claimed batch to settled rows. Batches overlap, bounded by the window. */
 import { setImmediate } from "node:timers/promises";
 import type { PublishResult } from "../../brokers/broker.ts";
 import type { InFlight, InFlightWindow } from "../in-flight.ts";
@@ -24,16 +21,11 @@ export interface RelayFlowOptions {
 }
 
 export interface RelayFlow {
-  /** Takes a claimed batch. */
   readonly publish: (messages: readonly InFlight[]) => void;
-  /**
-   * Gives these claimed messages back, uncounted: an earlier one of their key could not be claimed
-   * with them.
-   */
+  /** Gives back messages, uncounted, whose earlier one could not be claimed. */
   readonly giveBack: (messages: readonly InFlight[]) => void;
-  /** Gives back, uncounted, whatever is claimed from now on: the relay is stopping. */
+  /** The relay is stopping: gives new claims back, uncounted. */
   refuse(): void;
-  /** Resolves when every batch taken so far is settled. */
   idle(): Promise<void>;
 }
 
@@ -45,17 +37,16 @@ const LEASE_SHORT: PublishResult = {
 };
 
 /**
- * The round that claimed this batch goes on with its next scan after one turn of the event loop
- * (runner.ts); publishing begins one turn later, so that the database works while the adapter
- * encodes. On PostgreSQL, seven benchmarks in turn: drain into Redis 40,000 -> 43,300 msg/s, single
- * ones overlapping; into RocketMQ no difference.
+ * The next scan is sent one turn of the event loop after the claim (runner.ts), publishing begins
+ * one turn later, so that the database works while the adapter encodes. On PostgreSQL, seven
+ * benchmarks in turn: drain into Redis 40,000 -> 43,300 msg/s, single ones overlapping; into
+ * RocketMQ no difference.
  */
 async function nextScanIsSent(): Promise<void> {
   await setImmediate();
   await setImmediate();
 }
 
-/** Makes the flow of one relay. */
 export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
   const { settings, keeper, window, health, publisher, settler, transactionOf } = options;
   const { clock, metrics } = settings;
@@ -67,8 +58,8 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     await settings.reach("beforePublish");
     const ready: InFlight[] = [];
     const back: InFlight[] = [];
-    // Between the claim and here the process may have been frozen, or its session lost: no publish
-    // starts with less lease than its deadline, nor without the lock (rule: session-lock).
+    // The process may have been frozen: no publish starts with less lease than its deadline, nor
+    // without the session's lock (rule: session-lock).
     for (const message of messages) {
       const fits = !refusing && keeper.mayPublish(message.row.shard, settings.publishTimeoutMs);
       (fits ? ready : back).push(message);
@@ -86,7 +77,6 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     );
   }
 
-  /** All of one topic. */
   async function publishGroup(group: readonly InFlight[]): Promise<void> {
     const startedMs = clock.monotonicMs();
     const transaction = transactionOf(group);
@@ -98,8 +88,7 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     metrics.observe("rowpost_publish_duration_ms", { topic }, durationMs);
     metrics.gauge("rowpost_in_flight", {}, window.size);
     if (results.some(({ status }) => status === "sent")) {
-      // One observation for a batch, of its oldest message: what an operator asks is how late the
-      // latest ones are.
+      // One observation per batch, of its oldest message.
       const oldest = Math.max(...group.map(({ row }) => row.waitingMs));
       metrics.observe("rowpost_delivery_delay_ms", { topic }, oldest + durationMs);
     }
@@ -147,7 +136,7 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
   };
 }
 
-/** Its row is `sent` already, also when the broker had no time left to say so. */
+/** Its row is `sent`, even if the broker did not answer in time. */
 function written({ settled }: SameTransaction, id: string): PublishResult | undefined {
   const messageId = settled.get(id);
   return messageId === undefined ? undefined : { status: "sent", messageId };

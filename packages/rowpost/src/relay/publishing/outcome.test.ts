@@ -51,7 +51,7 @@ describe("outcome of a publish", () => {
   });
 
   it.each([
-    // [claims before, failures before, sending mark] of a message that this claim made one more of.
+    // [claims before, failures before, sending mark] of a message, before this claim adds one.
     ["never recovered", 2, 2, "on", 0],
     ["recovered twice", 4, 2, "on", -2],
     ["claimed without a mark, which counts nothing", 2, 2, "off", 1],

@@ -1,7 +1,4 @@
-/**
- * What a publish result means for the row: the transition, the counters and the time of the next
- * look. Pure.
- */
+/** Translates a publish result into transition, counters and next look. Pure. */
 import type { PublishResult } from "../../brokers/broker.ts";
 import type { RetryPolicy } from "../../message/message-type.ts";
 import { backoffMs } from "../../runtime/backoff.ts";
@@ -9,14 +6,11 @@ import type { RelaySettings } from "../options.ts";
 import { claimedToken } from "../row-token.ts";
 import type { Outcome, RowToken, ScannedMessage } from "../store.ts";
 
-/**
- * Where a message goes that was returned without an attempt, for instance because its topic rests.
- */
+/** Delay of a message returned without an attempt. */
 export interface ReturnDelay {
   readonly destinationRestMs: number;
 }
 
-/** Turns one result into the outcome to be settled. */
 export function outcomeOf(
   message: ScannedMessage,
   result: PublishResult,
@@ -32,8 +26,8 @@ export function outcomeOf(
   if (result.status === "notStarted") return returned(token, { inMs: null, failReason: null }, settings.sendingMark);
   if (result.scope === "connection") return returned(token, { inMs: null, failReason: null }, settings.sendingMark);
   if (result.scope === "destination") {
-    // The broker's words help whoever wonders why the topic grows. Few rows get them: while a topic
-    // rests it is probed with one message.
+    // The broker's text explains why the topic grows. Few rows get it, since one message probes a
+    // resting topic.
     const failReason = `${result.code}: ${result.reason}`;
     return returned(
       token,
@@ -45,8 +39,8 @@ export function outcomeOf(
 }
 
 /**
- * The slow tier of the seeds: a failed message is tried again every few hours for some days
- * (milliseconds), then only by a person (null).
+ * The slow tier: a failed message is retried every few hours for some days (in ms), then only by a
+ * person (null).
  */
 export function slowRetryInMs(policy: RetryPolicy, ageMs: number): number | null {
   return policy.slowRetryEveryMs > 0 && ageMs < policy.slowRetryForMs ? policy.slowRetryEveryMs : null;
@@ -67,9 +61,8 @@ function failure(
 ): Outcome {
   const policy = settings.policyOf(message.type);
   const attempts = message.retryCount + 1;
-  // Recoveries are what delivery_count has above retry_count. This attempt ended with an outcome:
-  // those before it are forgotten, or few crashes in a long life would fail it (rule:
-  // crash-counting).
+  // Recoveries are delivery_count minus retry_count. An outcome clears them; otherwise a few
+  // crashes over a long life would fail the message (rule: crash-counting).
   const counted = { retryDelta: 1, deliveryDelta: attempts - token.deliveryCount } as const;
   const failReason = `${result.code}: ${result.reason}`;
   const mendable = result.retriable || result.scope === "unknown";
@@ -83,10 +76,7 @@ function failure(
   return outcome(token, { toState: "failed", ...counted, nextRetryInMs: slow, failReason });
 }
 
-/**
- * Given back uncounted. Without a sending mark the claim counted nothing, so there is nothing to
- * take back.
- */
+/** Without a sending mark the claim counted nothing. */
 function returned(
   token: RowToken,
   { inMs, failReason }: { readonly inMs: number | null; readonly failReason: string | null },
@@ -100,14 +90,14 @@ function returned(
   });
 }
 
-/** No broker may put a message off for longer than this; it is then asked again. */
+/** Longest postponement by a broker. */
 const LONGEST_WAIT_MS = 30 * 86_400_000;
 
 function brokersWait(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : wholeMs(Math.min(ms, LONGEST_WAIT_MS));
 }
 
-/** As statements take them: adapters compute theirs from dates and headers. */
+/** Statements take whole milliseconds. */
 function wholeMs(ms: number): number {
   return Number.isNaN(ms) ? 0 : Math.ceil(Math.max(ms, 0));
 }

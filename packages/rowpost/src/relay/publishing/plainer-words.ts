@@ -1,14 +1,13 @@
-/** Outcomes for a table that does not take their texts. */
 import { inAscii } from "../../runtime/ascii.ts";
 import type { Outcome } from "../store.ts";
 
-/** Shorter ones say nothing any more. */
+/** Shorter texts carry no meaning. */
 const SHORTEST = 8;
 
 /**
- * The same outcome with texts that more tables take: first in ASCII, other characters as \uXXXX;
- * then half as long each time, since a column may be shorter than the layout says; last without
- * them. Undefined when nothing is left to leave out.
+ * The same outcome with simpler texts: first in ASCII, other characters as \uXXXX; then half as
+ * long each time, since a column may be shorter than the layout says; finally none. Undefined:
+ * nothing left to remove.
  */
 export function inPlainerWords(outcome: Outcome): Outcome | undefined {
   const messageId = plainer(outcome.messageId);

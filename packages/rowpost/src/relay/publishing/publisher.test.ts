@@ -5,7 +5,7 @@ import { memory } from "../../brokers/memory.ts";
 import { createManualClock } from "../../testing/manual-clock.ts";
 import { createPublisher } from "./publisher.ts";
 
-/** An adapter from elsewhere, which no compiler has checked. */
+/** A third-party adapter without type checks. */
 function broken(publish: () => unknown): Broker {
   return { ...memory(), publish: publish as Broker["publish"] };
 }

@@ -1,7 +1,7 @@
 /**
- * Hands claimed messages to the broker: one call for each topic, keyed and unkeyed messages apart,
- * so that a slow topic or a long run of one ordering key holds up nobody else. No transaction is
- * open meanwhile, and every call ends: by its answer, by its deadline, or a second later by ours.
+ * Publishes claimed messages: one call per topic, with keyed and unkeyed messages apart, so that a
+ * slow topic or a long run of one key holds up nothing else. No transaction is open meanwhile, and
+ * every call ends by its answer, its deadline, or the relay's limit.
  */
 
 import type { Broker, FailureScope, PublishOptions, PublishResult, RelayTransaction } from "../../brokers/broker.ts";
@@ -10,13 +10,10 @@ import { describeError } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
 import type { InFlight } from "../in-flight.ts";
 
-/**
- * An adapter settles within its deadline plus 1 s (broker contract); this long after that the relay
- * stops waiting for it.
- */
+/** Wait past the deadline; the broker contract allows adapters 1 s. */
 const GRACE_MS = 2_000;
 
-/** Splits a claimed batch into publish calls. Order within a group is the order of the batch. */
+/** Each call keeps the batch order. */
 export function groupForPublish(messages: readonly InFlight[]): InFlight[][] {
   const nameOf = ({ outgoing: { orderingKey, topic } }: InFlight): string =>
     `${orderingKey === undefined ? "-" : "k"}${topic}`;
@@ -24,9 +21,8 @@ export function groupForPublish(messages: readonly InFlight[]): InFlight[][] {
 }
 
 /**
- * Adapters may come from elsewhere, and not be type-checked. What is not an answer must not be
- * taken for one: a message without an outcome would stay in the window for ever, and a receipt that
- * is no text would never be written.
+ * Checks third-party adapters: a message without an outcome would stay in the window forever, and a
+ * receipt that is no string could never be written.
  */
 function whatIsWrong(results: unknown, expected: number): string | undefined {
   if (!Array.isArray(results)) return "gave no list of results";
@@ -52,16 +48,12 @@ export interface PublisherOptions {
 }
 
 export interface Publisher {
-  /** Publishes one group. Results are of the same length and order. Never rejects. */
+  /** Never rejects. */
   publish(messages: readonly InFlight[], transaction?: RelayTransaction): Promise<readonly PublishResult[]>;
-  /**
-   * Aborts the calls under way: what was handed over is an unknown outcome, the rest was not
-   * started.
-   */
+  /** Messages already handed over have an unknown outcome, the rest was not started. */
   abort(): void;
 }
 
-/** Makes a publisher for one broker. */
 export function createPublisher({ broker, clock, publishTimeoutMs }: PublisherOptions): Publisher {
   const running = new Set<AbortController>();
 
@@ -107,7 +99,7 @@ export function createPublisher({ broker, clock, publishTimeoutMs }: PublisherOp
     });
   }
 
-  /** async: an adapter that throws before it returns a promise rejects here as well. */
+  /** async: an adapter that throws synchronously rejects too. */
   async function handOver(messages: readonly InFlight[], call: PublishOptions): Promise<readonly PublishResult[]> {
     return await broker.publish(
       messages.map((message) => message.outgoing),

@@ -1,7 +1,6 @@
 /**
- * For a broker that keeps messages in the relay's own database: they are stored in the transaction
- * that settles their rows. So none is stored twice, and none is `sent` without being there,
- * whatever dies in between.
+ * For a broker in the relay's own database: the transaction that settles the rows also stores the
+ * messages. So none is stored twice or `sent` without being stored, whatever crashes.
  */
 import type { OutgoingMessage, PublishResult, RelayTransaction } from "../../brokers/broker.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -20,13 +19,11 @@ export interface SameTransactionOptions {
   readonly clock: Clock;
 }
 
-/** The transactions of one publish call. */
 export interface SameTransaction extends RelayTransaction {
-  /** Receipts of what was settled in them, by id: written, whatever the broker says of it. */
+  /** Receipts by id: written, whatever the broker reports. */
   readonly settled: ReadonlyMap<string, string>;
 }
 
-/** Makes what a publish call of these messages is handed. */
 export function createSameTransaction(
   { database, store, keeper, settings, clock }: SameTransactionOptions,
   group: readonly InFlight[],
@@ -67,7 +64,7 @@ export function createSameTransaction(
   };
 }
 
-/** Behind a message that is not ours any more nothing of its ordering key is stored. */
+/** Nothing of its ordering key is stored after a message that is no longer ours. */
 function withoutFollowers(
   messages: readonly OutgoingMessage[],
   claimed: ReadonlySet<string>,

@@ -1,7 +1,7 @@
 /**
- * Writes the outcomes of publishes. Outcomes of several publish calls are written together, so that
- * many small topics cost no more statements than one large one. While the database is away the
- * outcomes are kept and written again as long as the lease lives, instead of publishing twice.
+ * Writes the outcomes of several publish calls together, so that many small topics cost no more
+ * statements than one large one. While the database is away, outcomes are retried as long as the
+ * lease lives, instead of publishing twice.
  */
 import type { PublishResult } from "../../brokers/broker.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
@@ -13,31 +13,29 @@ import type { RelaySettings } from "../options.ts";
 import type { Outcome, RelayStore, RowNow } from "../store.ts";
 import { inPlainerWords } from "./plainer-words.ts";
 
-/** One published message with what is to be written. */
 export interface Settlement {
   readonly message: InFlight;
   readonly result: PublishResult;
   readonly outcome: Outcome;
-  /** What is written instead, with plainer texts: the table has refused those of `outcome`. */
+  /** Written instead of an `outcome` that the table refused. */
   readonly written?: Outcome | undefined;
-  /** It was written in the transaction that stored the message. */
+  /** By the transaction that stored the message. */
   readonly isWritten?: boolean;
   /** Monotonic start of its publish. */
   readonly startedMs: number;
 }
 
-/** What the settler tells its owner. Each settlement ends in exactly one of the three. */
+/** Each settlement ends in one of onSettled, onFenced and onLost. */
 export interface SettlerEvents {
-  /** Written: the row is in the outcome's state. */
   onSettled(settlements: readonly Settlement[]): void;
-  /** Not written: the row was not in our hands any more. `now` undefined = the row is gone. */
+  /** The row was no longer ours. `now` undefined: it is gone. */
   onFenced(settlement: Settlement, now: RowNow | undefined): void;
-  /** The lease ended before the outcome could be written. */
+  /** The lease ended first. */
   onLost(settlement: Settlement): void;
   onDatabaseError(error: unknown): void;
   /**
-   * The table does not take this outcome. `isHeld`: not even without its texts, so it is tried
-   * again and again; else it is written with plainer ones. Each is told once.
+   * `isHeld`: refused even without its texts, so it is retried; otherwise written with plainer
+   * ones. Reported once each.
    */
   onRefused(settlement: Settlement, error: RowRefusedError, isHeld: boolean): void;
 }
@@ -48,8 +46,8 @@ export interface SettlerOptions {
   readonly settings: Pick<RelaySettings, "batchSize" | "sendingMark" | "retention" | "reach" | "metrics">;
   readonly clock: Clock;
   /**
-   * The layout has a claim token (lock_version or delivery_count). Without one a settle is only
-   * tried again once the old one is proven dead (rule: claim-token).
+   * Without a claim token (lock_version or delivery_count) a settle is retried only once the old
+   * one is proven dead (rule: claim-token).
    */
   readonly hasClaimToken: boolean;
   readonly events: SettlerEvents;
@@ -57,29 +55,20 @@ export interface SettlerOptions {
 
 export interface Settler {
   submit(settlements: readonly Settlement[]): void;
-  /** Outcomes not written yet. */
   readonly waiting: number;
-  /** Resolves when nothing waits. */
   idle(): Promise<void>;
 }
 
-/**
- * A row that somebody holds locked is written again after this long, beside the others and before
- * none of them.
- */
+/** Delay before a locked row is written again. */
 const HELD_MS = 500;
 
-/** Makes a settler; it works whenever something was submitted. */
 export function createSettler(options: SettlerOptions): Settler {
   const { store, keeper, settings, clock, hasClaimToken, events } = options;
   let queue: Settlement[] = [];
-  /**
-   * Were held, and are due again: in batches of their own, since one batch has one start of its
-   * attempts.
-   */
+  /** Due again, in separate batches, since a batch has one start of its attempts. */
   const again: (readonly Settlement[])[] = [];
   const held = new Set<Promise<void>>();
-  /** Refused by the table, and told; true: held for it. */
+  /** Refused and reported; true: held. */
   const refused = new WeakMap<InFlight, boolean>();
   let heldCount = 0;
   let working = 0;
@@ -95,7 +84,7 @@ export function createSettler(options: SettlerOptions): Settler {
     running = undefined;
   }
 
-  /** Tries until written, or until the leases are gone. Never rejects. */
+  /** Never rejects. */
   async function writeBatch(batch: readonly Settlement[]): Promise<void> {
     let left = batch;
     for (let tries = 1; left.length > 0; tries += 1) {
@@ -103,8 +92,8 @@ export function createSettler(options: SettlerOptions): Settler {
       if (left.length === 0) return;
       try {
         await settings.reach("beforeSettle");
-        // With no token to tell claims apart, an earlier copy that still runs on the server could
-        // hit a later claim of the row.
+        // Without a token, an earlier copy still running on the server could hit a later claim of
+        // the row.
         if (tries > 1 && !hasClaimToken) await store.abandonSessions();
         const startedMs = clock.monotonicMs();
         const unmatched = await store.settle({
@@ -127,9 +116,8 @@ export function createSettler(options: SettlerOptions): Settler {
   }
 
   /**
-   * The table does not take one of these. Halves until that one is alone, so that no other waits
-   * for it: some 2 log2(n) settles more for one in n. It is then written in plainer words, or in
-   * none; if it is not taken even so, it waits like a row that somebody holds.
+   * Halves the batch until the refused row is alone: about 2 log2(n) more settles for one in n. It
+   * is then written with plainer texts or none; if refused even so, it waits like a locked row.
    */
   async function writeRefused(batch: readonly Settlement[], error: RowRefusedError): Promise<void> {
     const [only, ...others] = batch;
@@ -151,10 +139,7 @@ export function createSettler(options: SettlerOptions): Settler {
     else await writeBatch([{ ...only, written }]);
   }
 
-  /**
-   * Leaves out what another owner may have by now: writing it could change nothing, and waiting for
-   * it would fill the window.
-   */
+  /** Another owner may have these rows by now, and waiting would fill the window. */
   function dropLost(batch: readonly Settlement[]): readonly Settlement[] {
     return batch.filter((settlement) => {
       const { row, epoch } = settlement.message;
@@ -181,10 +166,7 @@ export function createSettler(options: SettlerOptions): Settler {
     if (settled.length > 0) events.onSettled(settled);
   }
 
-  /**
-   * Somebody holds these rows. Their messages stay in the window, where they take up no more than
-   * their own places.
-   */
+  /** Messages of locked rows keep their places in the window. */
   function hold(waits: readonly Settlement[]): void {
     heldCount += waits.length;
     const pause = clock.sleep(HELD_MS).then(() => {
