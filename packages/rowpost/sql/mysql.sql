@@ -11,24 +11,21 @@
 -- Writing a message, in the user's transaction
 
 -- insert
--- Multi-row VALUES. The state of the first row stands in front of everything that a user gave and
--- carries the check of the session (see checked). That costs about 16 us a statement on MariaDB
--- 10.11 and 9 to 18 on MySQL, where a lone INSERT takes 65 and 104; a sub-query of two rows in its
--- place made it 1.5 to 2 times as long.
+-- Multi-row VALUES. The first row's state precedes all user values and carries the session check
+-- (see `checked`): about 16 us a statement on MariaDB 10.11 and 9 to 18 on MySQL, where a lone
+-- INSERT takes 65 and 104. A sub-query of two rows was 1.5 to 2 times as slow.
 INSERT INTO `local_message` (`state`, `message_type`, `message_key`, `topic`, `message_body`, `headers`, `content_type`, `ordering_key`, `created_by`, `updated_by`, `gmt_create`, `gmt_modified`)
   VALUES (CASE WHEN ROW_COUNT() = 0 THEN EXP(999) WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
     WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */
     WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)) THEN EXP(996) ELSE 0 END, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
 
 -- seeIdentities
--- A consistent read: no lock. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on a
--- duplicate holds up every other INSERT into the table until its transaction ends, so a duplicate
--- that is to be ignored must not get as far as the INSERT. By a condition that is false before any
--- row is looked at, it reads nothing where it would gain nothing or do harm: MariaDB, where a
--- failed INSERT holds up its neighbours only, and a read view made here could fail later statements
--- of the user (innodb_snapshot_isolation); SERIALIZABLE, where a plain read locks, gaps as well;
--- READ COMMITTED, where nobody is held up. The other statements come after an INSERT; this one
--- comes first, and so checks the session like it.
+-- A consistent read without locks. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on a
+-- duplicate blocks all other INSERTs until its transaction ends, so ignored duplicates must not
+-- reach it. Elsewhere a constant condition makes this read nothing: on MariaDB a failed INSERT
+-- blocks only its neighbors, and a read view could fail the user's later statements
+-- (innodb_snapshot_isolation); in SERIALIZABLE a plain read locks rows and gaps; in READ COMMITTED
+-- nothing is blocked. Runs before the INSERT, so it checks the session itself.
 SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m
   WHERE CASE WHEN ROW_COUNT() = 0 THEN EXP(999) WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
     WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ ELSE TRUE END /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND ((m.`message_type` = ? AND m.`message_key` = ?));
@@ -40,11 +37,10 @@ SELECT c.TABLE_SCHEMA AS databasename, c.COLUMN_NAME AS columnname, c.CHARACTER_
   WHERE CASE WHEN FALSE THEN FALSE WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE TRUE END AND c.TABLE_SCHEMA = DATABASE() AND c.TABLE_NAME = ?;
 
 -- findIdentities
--- Locks the rows in share mode against removal: so it reads what is committed now, also in a
--- REPEATABLE READ transaction that began before. One SELECT for each, so that each locks its own
--- row: with OR, three rows of a small table were read as the whole index, every gap of it was
--- locked, and nobody else could enqueue. 1,000 take 45 ms. An identity that is not there leaves the
--- lock of a gap.
+-- Locks the rows in share mode, which reads committed data even in an older REPEATABLE READ
+-- transaction. One SELECT per identity locks its row only; OR read the whole index of a small table
+-- for three rows, locked every gap, and blocked all enqueues. 1,000 identities take 45 ms. A
+-- missing identity leaves a gap lock.
 (SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m WHERE CASE WHEN FALSE THEN FALSE WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE TRUE END AND m.`message_type` = ? AND m.`message_key` = ? LOCK IN SHARE MODE);
 
 -- deleteIdentities
@@ -55,22 +51,21 @@ DELETE m FROM `local_message` AS m WHERE /*M! (@@in_transaction = 1 OR @@autocom
 -- Holding shards
 
 -- ensureShards
--- INSERT … SELECT of what is missing; two that run at once meet at the primary key, and ON
--- DUPLICATE KEY keeps what is there.
+-- Parallel calls meet at the primary key, and ON DUPLICATE KEY keeps the existing row.
 INSERT INTO `local_message_shard` (table_name, shard)
   SELECT ?, every.shard FROM (SELECT 0 AS shard UNION ALL SELECT 1 AS shard UNION ALL SELECT 2 AS shard UNION ALL SELECT 3 AS shard UNION ALL SELECT 4 AS shard UNION ALL SELECT 5 AS shard UNION ALL SELECT 6 AS shard UNION ALL SELECT 7 AS shard UNION ALL SELECT 8 AS shard UNION ALL SELECT 9 AS shard UNION ALL SELECT 10 AS shard UNION ALL SELECT 11 AS shard UNION ALL SELECT 12 AS shard UNION ALL SELECT 13 AS shard UNION ALL SELECT 14 AS shard UNION ALL SELECT 15 AS shard) AS every
   WHERE NOT EXISTS (SELECT 1 FROM `local_message_shard` AS s WHERE s.table_name = ? AND s.shard = every.shard)
   ON DUPLICATE KEY UPDATE epoch = epoch;
 
 -- reportInstance
--- Which relays run, and what they must not send. Each statement that writes locks the rows of the
--- registry that it writes, one or those of the dead, until its own end; no other statement does.
+-- Running relays and suspension rules. Each writing statement locks the registry rows it writes
+-- (its own or dead instances') until it ends; no other statement writes them.
 INSERT INTO `local_message_relay` (table_name, owner, label, seen_at) VALUES (?, ?, ?, UTC_TIMESTAMP(3))
   ON DUPLICATE KEY UPDATE label = VALUES(label), seen_at = UTC_TIMESTAMP(3);
 
 -- writeReport
--- Which relays run, and what they must not send. Each statement that writes locks the rows of the
--- registry that it writes, one or those of the dead, until its own end; no other statement does.
+-- Running relays and suspension rules. Each writing statement locks the registry rows it writes
+-- (its own or dead instances') until it ends; no other statement writes them.
 UPDATE `local_message_relay` SET report = ?, reported_at = UTC_TIMESTAMP(3) WHERE table_name = ? AND owner = ?;
 
 -- readReports
@@ -80,8 +75,7 @@ SELECT owner, label, TIMESTAMPDIFF(MICROSECOND, seen_at, UTC_TIMESTAMP(3)) DIV 1
   FROM `local_message_relay` WHERE table_name >= 'local_message' AND table_name < 'local_message$' AND (table_name = 'local_message' OR table_name > 'local_message#') ORDER BY table_name, owner;
 
 -- renew
--- Locks the lease rows that it writes; a takeover of one of them comes before it or after it, and
--- changes the epoch.
+-- Locks the lease rows it writes. A takeover changes the epoch.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s ON s.table_name = ? AND s.shard = j.shard
   SET s.lease_until = UTC_TIMESTAMP(3) + INTERVAL 10000 * 1000 MICROSECOND, s.lease_ms = 10000
@@ -92,21 +86,21 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$
 SELECT shard, owner, epoch, CAST(lease_until AS CHAR) AS lease_until, lease_ms FROM `local_message_shard` WHERE table_name = ? ORDER BY shard;
 
 -- readInstances
--- Both bounds: after the server's clock was set back, a dead instance would else stay alive until
--- the clock has caught up (rule: hand-over).
+-- Both bounds: after the clock was set back, a dead instance would otherwise count as alive until
+-- the clock catches up (rule: hand-over).
 SELECT owner, label, seen_at BETWEEN UTC_TIMESTAMP(3) - INTERVAL 10000 * 1000 MICROSECOND
     AND UTC_TIMESTAMP(3) + INTERVAL 10000 * 1000 MICROSECOND AS alive
   FROM `local_message_relay` WHERE table_name = ? ORDER BY owner;
 
 -- readSuspensions
--- Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out.
+-- Rows: scope, value, reason, author, ends_in_ms, without ended ones.
 SELECT scope, value, reason, author, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), ends_at) DIV 1000 AS ends_in_ms
   FROM `local_message_suspension` WHERE table_name = ? AND (ends_at IS NULL OR ends_at > UTC_TIMESTAMP(3)) ORDER BY scope, value;
 
 -- take
--- Exactly as observed, or not at all: two takers of one free shard write the same row, and the
--- second finds another epoch. It waits for every fenced statement of the old owner, which hold the
--- lease row in share mode; those that come later find the new epoch.
+-- Takes the shards exactly as observed or not at all: the second of two takers finds another epoch.
+-- Waits for the old owner's fenced statements, which share-lock the lease row; later ones find the
+-- new epoch.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
       shard INT PATH '$[0]', epoch BIGINT PATH '$[1]', owner VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[2]',
       lease_until DATETIME(3) PATH '$[3]')) AS j
@@ -115,12 +109,10 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
   WHERE s.epoch = j.epoch AND s.owner <=> j.owner AND s.lease_until = j.lease_until;
 
 -- recoverShards
--- Second statement of a takeover: it begins after the lease rows are ours, so it sees every claim
--- that committed before (as one statement with the first it would miss them, rule: takeover-fence).
--- A range of the index on state; the rows in `sending` are those in flight, hundreds at most. SKIP
--- LOCKED: a plain UPDATE may walk the table and then waits for every row that a user has inserted
--- and not committed yet. A row in `sending` that somebody holds is left for the sweep of rule:
--- watched-sending.
+-- Second statement of a takeover, so it sees every claim committed before the lease rows became
+-- ours (rule: takeover-fence). Reads a range of the state index with the rows in flight, hundreds
+-- at most. SKIP LOCKED, because a plain UPDATE may walk the table and wait for users' uncommitted
+-- rows; a locked `sending` row is left to the sweep (rule: watched-sending).
 UPDATE (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
     WHERE m.`state` = 1 AND CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (0)
     LIMIT 1000000 FOR UPDATE SKIP LOCKED) AS j
@@ -128,11 +120,10 @@ UPDATE (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   SET m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 0;
 
 -- recoverListed
--- Locks the listed rows that nobody else holds; the lease rows, with the lists, are this
--- transaction's already. A row that a user holds is passed over, and this one delivery of it stays
--- uncounted: the list cannot keep it, because our first batch replaces the list (rule:
--- listed-in-flight). That is safe: a late settle of the old owner fails at the epoch, and the limit
--- on crashes (rule: crash-counting) is reached one crash later.
+-- Locks the free listed rows; the lease rows are this transaction's already. Skips a row that a
+-- user holds, without counting this delivery, because our first batch replaces the list (rule:
+-- listed-in-flight). That is safe: a late settle of the old owner fails at the epoch, and the crash
+-- limit (rule: crash-counting) is reached one crash later.
 UPDATE (SELECT m.`id` AS id FROM (SELECT ids.id AS id FROM `local_message_shard` AS s
       STRAIGHT_JOIN JSON_TABLE(COALESCE(s.in_flight, '[]'), '$[*]' COLUMNS (id BIGINT PATH '$')) AS ids
       WHERE s.table_name = ? AND s.shard IN (0) LIMIT 1000000) AS listed
@@ -143,37 +134,35 @@ UPDATE (SELECT m.`id` AS id FROM (SELECT ids.id AS id FROM `local_message_shard`
   SET m.`delivery_count` = m.`delivery_count` + 1, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1;
 
 -- clearListed
--- Of a takeover, whose transaction has these lease rows locked.
+-- Part of a takeover, whose transaction has locked these lease rows.
 UPDATE `local_message_shard` SET in_flight = NULL WHERE table_name = ? AND shard IN (0);
 
 -- release
--- Another relay may take the shard right after it; the epoch grows when one does.
+-- Another relay may take the shard right after it, which raises the epoch.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s ON s.table_name = ? AND s.shard = j.shard
   SET s.owner = NULL, s.in_flight = NULL, s.lease_until = UTC_TIMESTAMP(3)
   WHERE s.owner = ? AND s.epoch = j.epoch;
 
 -- removeInstance
--- Which relays run, and what they must not send. Each statement that writes locks the rows of the
--- registry that it writes, one or those of the dead, until its own end; no other statement does.
+-- Running relays and suspension rules. Each writing statement locks the registry rows it writes
+-- (its own or dead instances') until it ends; no other statement writes them.
 DELETE FROM `local_message_relay` WHERE table_name = ? AND owner = ?;
 
 -- forgetInstances
--- Which relays run, and what they must not send. Each statement that writes locks the rows of the
--- registry that it writes, one or those of the dead, until its own end; no other statement does.
+-- Running relays and suspension rules. Each writing statement locks the registry rows it writes
+-- (its own or dead instances') until it ends; no other statement writes them.
 DELETE FROM `local_message_relay` WHERE table_name >= 'local_message' AND table_name < 'local_message$' AND (table_name = 'local_message' OR table_name > 'local_message#') AND seen_at < UTC_TIMESTAMP(3) - INTERVAL 24 HOUR;
 
 -- =================================================================================================
 -- Finding what waits
 
 -- scan
--- Two branches off one index, (state, next_retry_at) and the id that InnoDB adds: due rows in the
--- order of their time, immediate rows in the order of their ids. IGNORE INDEX (PRIMARY) because the
--- optimizer otherwise walks the primary key for ORDER BY id, through every finished row, when its
--- statistics say that waiting rows are many. Each branch examines LIMIT rows and no more (rule:
--- bounded-scan); a row of a shard that is not asked for comes back without its body. A program that
--- inserts with plain SQL may have set deliver_at alone; such a row is waiting, and is left out of
--- the immediate branch until it is due.
+-- Two branches on (state, next_retry_at) plus InnoDB's id: due rows by time, immediate rows by id.
+-- IGNORE INDEX (PRIMARY), because with many waiting rows the optimizer walks the primary key
+-- through every finished row. Each branch examines at most LIMIT rows (rule: bounded-scan); a row
+-- of another shard comes back without its body. A row with only deliver_at set, by plain SQL, is
+-- left out of the immediate branch until it is due.
 (SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
     m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count,
@@ -218,10 +207,9 @@ UNION ALL
   ORDER BY m.`id` LIMIT 500);
 
 -- scanTopics
--- The same two branches for each topic, off an index on the topics of waiting rows, or one that
--- begins with (state, topic). They find ids alone, in the index alone, and the rows are read by id:
--- a text with all fields in 40 branches would take longer to parse than to run. Topics stand as
--- constants, one branch each; a join with a list of topics read the whole index.
+-- The same two branches per topic, on an index on the topics of waiting rows or (state, topic).
+-- They find ids in the index alone; with all fields in 40 branches, parsing would take longer than
+-- running. One branch per constant topic, because a join with a topic list read the whole index.
 SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
     m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count,
@@ -239,7 +227,7 @@ SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = p.id;
 
 -- nextTopics
--- MIN of a range of (state, topic) is one look into the index.
+-- MIN over a range of (state, topic) is one index lookup.
 SELECT MIN(m.`waiting_topic`) AS topic FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`waiting_topic` > ?;
 
 -- readBodies
@@ -247,14 +235,12 @@ SELECT MIN(m.`waiting_topic`) AS topic FROM `local_message` AS m IGNORE INDEX (P
 SELECT m.`id` AS id, m.`message_body` AS message_body FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100);
 
 -- keyQueues
--- For each key the rows that can stand before its candidates (rule: key-order): unfinished, id <=
--- the key's largest candidate. By the keys of unfinished rows where the table has a column for
--- them, else by (ordering_key, state).
+-- For each key, the unfinished rows up to its largest candidate id (rule: key-order). Uses the
+-- column for keys of unfinished rows if the table has it, else (ordering_key, state).
 --
--- Few keys: ranges that touch exactly those rows, however long the queue of the key is. Many keys:
--- the optimizer takes longer over the ranges than the read takes (333 keys, MariaDB 10.11: 41 ms
--- against 35; MySQL 9: 129 against 53), so they come as a JSON_TABLE; that reads every entry of the
--- key and skips those behind up_to_id.
+-- Few keys are read by exact ranges. For many keys the optimizer takes longer over the ranges than
+-- the read itself (333 keys, MariaDB 10.11: 41 ms against 35; MySQL 9: 129 against 53), so they
+-- come as a JSON_TABLE, which reads every entry of the key and skips those behind up_to_id.
 SELECT m.`ordering_key` AS ordering_key, m.`id` AS id, m.`state` AS state,
     (m.`state` = 0 AND (m.`next_retry_at` IS NULL OR m.`next_retry_at` <= UTC_TIMESTAMP(3))) AS due, (m.`sent_at` IS NOT NULL) AS resend,
     m.`retry_count` AS retry_count, m.`message_type` AS message_type
@@ -276,11 +262,10 @@ SELECT m.`ordering_key` AS ordering_key, m.`id` AS id, m.`state` AS state,
 -- Taking it
 
 -- claim
--- One multi-table UPDATE. It locks the lease rows it reads in share mode, which a sub-query would
--- not (rule: takeover-fence): a takeover waits for this statement, or this statement waits for the
--- takeover and then finds another owner and changes nothing. Message rows are locked in id order.
--- Fixed-size columns only, so that no row moves in its page. If we die right after it, the rows are
--- `sending` and belong to the next owner of their shard, who recovers them in his takeover.
+-- One multi-table UPDATE, because it locks the lease rows in share mode, which a sub-query would
+-- not (rule: takeover-fence): either a takeover waits for it, or it waits, finds another owner and
+-- changes nothing. Locks message rows in id order. Writes fixed-size columns only, so no row moves
+-- in its page. If we die right after it, the rows stay `sending`, and the next owner recovers them.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
@@ -308,15 +293,15 @@ SELECT m.`id` AS id
   WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- listInFlight
--- Fenced like the claim; the lease rows are the rows that it writes. If we die right after it, the
--- next owner finds the ids there (rule: listed-in-flight).
+-- Fenced like the claim, on the lease rows it writes. If we die right after it, the next owner
+-- finds the ids there (rule: listed-in-flight).
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]', ids MEDIUMTEXT PATH '$[2]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s ON s.table_name = ? AND s.shard = j.shard
   SET s.in_flight = j.ids
   WHERE s.owner = ? AND s.epoch = j.epoch;
 
 -- readHeld
--- Alias: shard. Held shards at their epochs (which of the lists were written).
+-- Alias: shard. Held shards at their epochs, to see which lists were written.
 SELECT s.shard AS shard
   FROM JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s ON s.table_name = ? AND s.shard = j.shard
@@ -326,10 +311,9 @@ SELECT s.shard AS shard
 -- Writing what came of it
 
 -- settleSent
--- A row that is `consumed` already stays so and only learns its receipt. Its lock_version has moved
--- on, so the claim is told by delivery_count there. The state is written last: assignments may see
--- what stands before them. If we die before it, the message is sent again, with the same identity;
--- right after it, nothing is missing.
+-- A `consumed` row only gets its receipt; its lock_version has moved, so delivery_count identifies
+-- the claim. The state is written last, because assignments see earlier ones. If we die before it,
+-- the message is sent again with the same identity; right after it, nothing is missing.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]',
       delivery_count BIGINT PATH '$[5]', message_id VARCHAR(255) CHARACTER SET utf8mb4 PATH '$[6]', next_ms BIGINT PATH '$[7]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
@@ -346,9 +330,9 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
     OR (m.`state` = 4 AND m.`message_id` IS NULL AND m.`delivery_count` = j.delivery_count AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash);
 
 -- deleteSent
--- A DELETE of several tables locks the lease rows that it reads in share mode, as the UPDATE does.
--- A row that a confirmation has overtaken is left to housekeeping. If we die before it, the message
--- is sent again, with the same identity; right after it, nothing is missing.
+-- A multi-table DELETE locks the lease rows in share mode. A row that a confirmation has overtaken
+-- is left to housekeeping. If we die before it, the message is sent again with the same identity;
+-- right after it, nothing is missing.
 DELETE m FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
@@ -356,8 +340,8 @@ DELETE m FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PAT
   WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- settleOther
--- Back to `pending`, or `failed`. A return that was not an attempt (retry_delta = 0) leaves
--- last_retry_at alone.
+-- Returns rows to `pending`, or fails them. Without an attempt (retry_delta = 0) last_retry_at
+-- stays.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]',
       failed INT PATH '$[5]', retry_delta INT PATH '$[6]', delivery_delta BIGINT PATH '$[7]', next_ms BIGINT PATH '$[8]',
       fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[9]')) AS j
@@ -376,23 +360,22 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
   WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- readRows
--- Rows as they are now. Aliases: id state delivery_count lock_version.
+-- Current rows. Aliases: id state delivery_count lock_version.
 SELECT m.`id` AS id, m.`state` AS state, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id;
 
 -- lockFreeRows
--- Exclusive locks on rows that exist, one by one; whoever waits for them waits for this short
--- transaction.
+-- Exclusive locks on existing rows, held for this short transaction.
 SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100) FOR UPDATE SKIP LOCKED;
 
 -- =================================================================================================
 -- What consumers report
 
 -- confirmIdentities
--- Locks the rows in the order of their identities, which all confirmations keep. A settle takes
--- them by id: where the two meet in another order, one is told of a deadlock and does it again. If
--- we die right after it, the transaction rolls back, and the consumer confirms again.
+-- Locks the rows in identity order, as all confirmations do. A settle locks by id, so the two can
+-- deadlock, and the victim tries again. If we die right after it, the transaction rolls back, and
+-- the consumer confirms again.
 /*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (type VARCHAR(64) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[0]', name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[1]')) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (uk_type_key)
     ON m.`message_type` = j.type AND m.`message_key` = j.name
@@ -401,8 +384,8 @@ SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id`
     WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ ELSE TRUE END AND m.`state` IN (2, 1, 0, 3, 5);
 
 -- lockIdentities
--- Holds the rows, in the order of confirmIdentities, until the transaction ends: another consumer
--- of one of them waits, and a relay's settle too. If we die right after it, nothing has changed.
+-- Locks the rows in the order of confirmIdentities until the transaction ends; other confirmations
+-- and settles of them wait. If we die right after it, nothing has changed.
 SELECT CAST(m.`id` AS CHAR) AS id, m.`message_type` AS messagetype, m.`message_key` AS messagekey,
     m.`state` AS state, m.`delivery_count` AS deliverycount FROM JSON_TABLE(?, '$[*]' COLUMNS (type VARCHAR(64) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[0]', name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[1]')) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (uk_type_key)
@@ -415,54 +398,53 @@ SELECT CAST(m.`id` AS CHAR) AS id, m.`message_type` AS messagetype, m.`message_k
     WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ ELSE TRUE END AND m.`message_type` = ? AND m.`message_key` = ? FOR UPDATE);
 
 -- confirmRows
--- The rows are locked by lockIdentities.
+-- lockIdentities has locked the rows.
 /*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`consumed_at` = UTC_TIMESTAMP(3), m.`next_retry_at` = NULL, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`state` = 4
   WHERE m.`state` IN (2, 1, 0, 3, 5);
 
 -- confirmArchived
--- Locked by lockIdentities. Nothing else changes a row of the archive.
+-- lockIdentities has locked the rows. No other statement changes a row of the archive.
 /*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE /*+ SET_VAR(sql_safe_updates = 0) */ `local_message_archive` AS m
   SET m.`consumed_at` = UTC_TIMESTAMP(3), m.`next_retry_at` = NULL, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`state` = 4
   WHERE ((m.`message_type` = ? AND m.`message_key` = ?)) AND m.`state` IN (2, 1, 0, 3, 5);
 
 -- touchRows
--- Locked by lockIdentities.
 /*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1;
 
 -- reportFailed
--- Locked by lockIdentities.
+-- lockIdentities has locked the rows.
 /*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[1]')) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = j.reason, m.`next_retry_at` = UTC_TIMESTAMP(3), m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1
   WHERE m.`state` = 2;
 
 -- addConfirmations
--- Adds rows of messages that lockIdentities holds; nobody else adds to the same ones.
+-- lockIdentities holds the messages, so no other transaction adds the same rows.
 INSERT INTO `local_message_confirmation` (table_name, message, consumer, confirmed_at)
   VALUES (?, ?, ?, UTC_TIMESTAMP(3))
   ON DUPLICATE KEY UPDATE consumer = VALUES(consumer);
 
 -- readConfirmations
--- A locking read sees what is committed; their messages are locked, so it waits for nobody.
+-- A locking read sees committed data. The messages are locked already, so it does not wait.
 SELECT CAST(c.message AS CHAR) AS id, c.consumer AS consumer
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message_confirmation` AS c FORCE INDEX (PRIMARY) ON c.table_name = ? AND c.message = j.id
   FOR UPDATE /*!80000 OF c */;
 
 -- forgetConfirmations
--- Locks entries in the order of their age; a confirmation that adds one has a younger one. If we
--- die right after it, those are gone that were to go.
+-- Locks entries from the oldest on; confirmations only add younger ones. If we die right after it,
+-- the expired entries are gone.
 DELETE FROM `local_message_confirmation` WHERE table_name = ? AND confirmed_at <= UTC_TIMESTAMP(3) - INTERVAL ? * 1000 MICROSECOND
   ORDER BY confirmed_at LIMIT 500;
 
 -- countUnknown
--- A plain read: two that count at once may both add, and pass the limit by a call each.
+-- A plain read: two parallel counts may exceed the limit by one call each.
 SELECT COUNT(*) AS kept FROM (SELECT 1 FROM `local_message_unmatched` WHERE table_name = ? LIMIT 10000) AS u;
 
 -- keepUnknown
--- Locks the entries of these identities, in the order of the rows, which all calls keep. If we die
--- right after it, nothing is kept, and the confirmations stand: they have committed before.
+-- Locks these entries in row order, as all calls do. If we die right after it, nothing is kept, but
+-- the confirmations have committed before.
 INSERT INTO `local_message_unmatched` (table_name, message_type, message_key, consumer, reason, times, first_at, last_at)
   SELECT ?, j.type, j.name, j.said_by, j.why, j.said, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)
   FROM JSON_TABLE(?, '$[*]' COLUMNS (type VARCHAR(64) CHARACTER SET utf8mb4 PATH '$[0]', name VARCHAR(128) CHARACTER SET utf8mb4 PATH '$[1]', said_by VARCHAR(128) CHARACTER SET utf8mb4 PATH '$[2]', why VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[3]' NULL ON EMPTY, said INT PATH '$[4]')) AS j
@@ -471,8 +453,8 @@ INSERT INTO `local_message_unmatched` (table_name, message_type, message_key, co
   ON DUPLICATE KEY UPDATE reason = VALUES(reason), times = times + VALUES(times), last_at = VALUES(last_at);
 
 -- forgetUnknown
--- Locks entries in the order of their age; one that is said again meanwhile has a younger one. If
--- we die right after it, those are gone that were to go.
+-- Locks entries from the oldest on; a repeated report makes its entry younger. If we die right
+-- after it, the expired entries are gone.
 DELETE FROM `local_message_unmatched` WHERE table_name = ? AND last_at <= UTC_TIMESTAMP(3) - INTERVAL ? * 1000 MICROSECOND
   ORDER BY last_at LIMIT 500;
 
@@ -480,14 +462,12 @@ DELETE FROM `local_message_unmatched` WHERE table_name = ? AND last_at <= UTC_TI
 -- Not now
 
 -- setBehind
--- Locks, before the join begins: the heads that still stand there and nobody holds, then the
--- followers that nobody holds; then the lease rows in share mode, as the claim does. The head's
--- lock is what makes it safe: a settle of the head either has committed, then it is not unfinished
--- any more, or holds it, then it is passed over here, or waits for us, and finds the followers when
--- it brings them back. A plain read would see the head as it was before a settle that commits a
--- moment later, and that settle would not see our followers: they would stand behind nobody. LIMIT
--- keeps the optimizer from merging the reads into the join, where they would wait. If we die right
--- after it, they are brought back by whoever settles the head.
+-- Locks the free heads still in place, then the free followers, then, in the join, the lease rows
+-- in share mode. A settle of the head has either committed (the head is finished), holds it (the
+-- head is skipped), or waits for us and then finds the followers. A plain read could miss a settle
+-- about to commit, and the followers would wait for no head. LIMIT keeps the optimizer from merging
+-- the reads into the join, where they would block. If we die right after it, the settle of the head
+-- brings the followers back.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]', head_id BIGINT PATH '$[5]', instant VARCHAR(23) CHARACTER SET ascii PATH '$[6]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
@@ -502,8 +482,8 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
     AND (m.`next_retry_at` IS NULL OR m.`next_retry_at` <= UTC_TIMESTAMP(3));
 
 -- bringBack
--- Locks the rows that it changes, and passes over what others hold. Not fenced: whoever settles or
--- moves a head brings its followers back, and to do it twice changes nothing.
+-- Locks the rows it changes and skips locked ones. Not fenced: each settle or move of a head brings
+-- its followers back, and doing so twice changes nothing.
 UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
     WHERE m.`state` = 0 AND m.`next_retry_at` IN (?)
     ORDER BY m.`next_retry_at`, m.`id` LIMIT NaN OFFSET NaN FOR UPDATE SKIP LOCKED) AS c) AS j
@@ -511,13 +491,13 @@ UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE I
   SET m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3);
 
 -- nextBehind
--- MIN of a range of (state, next_retry_at) is one look into the index. As it stands, in no zone.
+-- One index lookup, MIN over a range of (state, next_retry_at). Returned as stored, without a time
+-- zone.
 SELECT LEFT(DATE_FORMAT(MIN(m.`next_retry_at`), '%Y-%m-%dT%H:%i:%s.%f'), 23) AS instant
   FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` > ?;
 
 -- park
--- No transition: the row stays pending and is looked at later. Its time is never set before
--- deliver_at.
+-- Not a transition: the row stays pending until later, never before deliver_at.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
@@ -528,11 +508,10 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
   WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- resetBackoff
--- Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart; of failed
--- ones their slow retry does. Only rows that wait longer than the whole ramp, so that a second call
--- goes on where the first ended. Rows whose own delay is still ahead stay (rule:
--- delay-is-not-retry); without deliver_at a row that never failed is taken for delayed. Rows that
--- are set behind stay.
+-- Moves waiting rows of the topic forward, in id order, `stepMs` apart; for failed rows their slow
+-- retry. Only rows that wait longer than the whole ramp, so a second call continues where the first
+-- ended. Delayed rows stay (rule: delay-is-not-retry; without deliver_at those that never failed),
+-- and so do rows set behind.
 UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + NaN AS place FROM (
     SELECT m.`id` AS id FROM `local_message` AS m
     WHERE m.`state` IN (0, 3) AND m.`next_retry_at` > UTC_TIMESTAMP(3) + INTERVAL (500) * 1000 MICROSECOND AND m.`next_retry_at` < '3000-01-01 00:00:00.000'
@@ -543,15 +522,13 @@ UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + NaN AS place FROM (
   WHERE m.`state` IN (0, 3);
 
 -- readClock
--- For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
--- because they are not due. If we die right after it: those rows are due, and the others are found
--- by nobody until their time comes.
+-- For a clock that was set back. Locks free rows in id order; no relay works on them, because they
+-- are not due. If we die right after it, those rows are due, and the rest wait for their time.
 SELECT TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000 AS now_ms;
 
 -- shortenWaits
--- For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
--- because they are not due. If we die right after it: those rows are due, and the others are found
--- by nobody until their time comes.
+-- For a clock that was set back. Locks free rows in id order; no relay works on them, because they
+-- are not due. If we die right after it, those rows are due, and the rest wait for their time.
 UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + NaN AS place FROM (
     SELECT m.`id` AS id FROM `local_message` AS m
     WHERE m.`state` = 0 AND m.`retry_count` > 0
@@ -563,12 +540,11 @@ UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + NaN AS place FROM (
   WHERE m.`state` = 0;
 
 -- suspendPending
--- Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock those of
--- the message rows that nobody holds, before the join begins (LIMIT keeps the optimizer from
--- merging it into the join, which would wait): one that a user holds keeps no other waiting, and is
--- met again. The lease rows are locked in share mode as by the claim. Nobody but us may claim the
--- rows; a person's change since the scan shows in the token. If we die right after it, each row is
--- either as it was or as decided.
+-- Changes to rows that a relay scanned or claimed; fenced, token compared. They lock the free
+-- message rows before the join (LIMIT prevents a merge into the join, which would block); rows that
+-- a user holds are met again. Lease rows are locked in share mode. No other relay may claim the
+-- rows, and a person's change shows in the token. If we die right after it, each row is either as
+-- it was or as decided.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
@@ -580,12 +556,11 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
   WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- failPending
--- Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock those of
--- the message rows that nobody holds, before the join begins (LIMIT keeps the optimizer from
--- merging it into the join, which would wait): one that a user holds keeps no other waiting, and is
--- met again. The lease rows are locked in share mode as by the claim. Nobody but us may claim the
--- rows; a person's change since the scan shows in the token. If we die right after it, each row is
--- either as it was or as decided.
+-- Changes to rows that a relay scanned or claimed; fenced, token compared. They lock the free
+-- message rows before the join (LIMIT prevents a merge into the join, which would block); rows that
+-- a user holds are met again. Lease rows are locked in share mode. No other relay may claim the
+-- rows, and a person's change shows in the token. If we die right after it, each row is either as
+-- it was or as decided.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]', fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[5]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
@@ -606,8 +581,7 @@ SELECT m.`id` AS id, m.`topic` AS topic, CRC32(CONVERT(COALESCE(m.`ordering_key`
   WHERE m.`state` = 1  LIMIT 500;
 
 -- recoverRows
--- Fenced like the claim: a relay that has lost the shard returns nothing, its successor has done so
--- already.
+-- Fenced like the claim: after a takeover the successor has returned the rows already.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
@@ -618,7 +592,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
   WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- listTimed
--- A range of (state, next_retry_at) for each state; each reads at most LIMIT rows.
+-- One range of (state, next_retry_at) per state, each limited to LIMIT rows.
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
     m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash,
     TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms,
@@ -644,13 +618,11 @@ UNION ALL
   ORDER BY m.`next_retry_at` LIMIT 500);
 
 -- applyTimed, slowRetry
--- What each decision writes. From-states come from the table of transitions. Locks the rows in id
--- order; a person or a consumer who changed one since it was listed has moved its token, and wins.
--- If we die right after it, every row is either as decided or still due.
+-- Locks the rows in id order. A person or consumer who changed a row since it was listed has moved
+-- its token, and wins. If we die right after it, every row is either as decided or still due.
 --
--- `skipLocked`: locks what nobody holds before the join begins, and changes that. A row that a user
--- holds is still due and comes again. LIMIT keeps the optimizer from merging it into the join,
--- which would wait.
+-- `skipLocked` locks and changes free rows only; the others are still due and come again. LIMIT
+-- keeps the optimizer from merging the read into the join, which would block.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', identity_hash BIGINT PATH '$[2]', next_ms BIGINT PATH '$[3]',
       fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]')) AS j
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
@@ -696,15 +668,14 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$
   WHERE m.`state` IN (2, 3) AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- listStrays
--- NOT IN of constants is read as the ranges between them: an unknown state is found without looking
--- at the known ones. The other is a range of the primary key, empty in a healthy table.
+-- NOT IN with constants reads the ranges between them, so known states are not read. The other part
+-- is a range of the primary key that is empty in a healthy table.
 (SELECT m.`id` AS id FROM `local_message` AS m WHERE (m.`state` NOT IN (0, 1, 2, 3, 4, 5) OR m.`state` IS NULL) LIMIT 500)
 UNION ALL
 (SELECT m.`id` AS id FROM `local_message` AS m WHERE m.`id` < 1 AND m.`state` = 0 LIMIT 500);
 
 -- failUnknownStates
--- SKIP LOCKED, because an UPDATE over a condition waits for every row it meets that a user has
--- inserted and not committed yet, whatever its state.
+-- SKIP LOCKED, because a conditional UPDATE waits for every uncommitted row of a user.
 UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
     WHERE m.`id` IN (100) AND (m.`state` NOT IN (0, 1, 2, 3, 4, 5) OR m.`state` IS NULL)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS c) AS j
@@ -713,8 +684,8 @@ UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE IN
     m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 3;
 
 -- failUnreached
--- Locks what nobody holds of the rows of a condition, and fails them. If we die right after it: a
--- person sees why.
+-- Locks the free rows that match and fails them. If we die right after it, the reason is on the
+-- row.
 UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
     WHERE m.`id` IN (100) AND m.`id` < 1 AND m.`state` = 0
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS c) AS j
@@ -723,9 +694,8 @@ UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE IN
     m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 3;
 
 -- gauges
--- Unfinished rows only, and a bounded number of each state: more is "many", and a gauge must not
--- cost what a drain costs. Of the failed ones the newest, walked from the end of the index: behind
--- 10,000 old ones those of another topic would not be seen.
+-- Unfinished rows only, at most `limit` per state, so a gauge never costs as much as a drain.
+-- Newest failed rows first: behind 10,000 old ones, those of another topic would be missed.
 SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, g.since, UTC_TIMESTAMP(3))) DIV 1000 AS oldest_age_ms
   FROM (
     (SELECT m.`topic` AS topic, m.`state` AS state, m.`gmt_create` AS since
@@ -748,9 +718,9 @@ SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(
 -- Moving it away
 
 -- lockFinished
--- Looks at the next LIMIT rows of (state, NULL) by id and locks those of them that are old enough,
--- so its work is bounded also where none is. SKIP LOCKED: a row that somebody holds is left for the
--- next time. next_retry_at NULL is checked again under the lock.
+-- Reads the next LIMIT rows of (state, NULL) by id, which bounds the work, and locks old enough
+-- ones. SKIP LOCKED leaves locked rows for the next run. next_retry_at NULL is checked again under
+-- the lock.
 SELECT m.`id` AS id
   FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
     WHERE m.`state` = 2 AND m.`next_retry_at` IS NULL AND m.`id` > ? ORDER BY m.`id` LIMIT 500) AS c
@@ -760,30 +730,30 @@ SELECT m.`id` AS id
   FOR UPDATE SKIP LOCKED;
 
 -- passFinished
--- Reads `rows` entries of the index, and no row; no lock.
+-- Reads `rows` index entries and no row. No lock.
 SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 2 AND m.`next_retry_at` IS NULL AND m.`id` > ? ORDER BY m.`id` LIMIT 1 OFFSET 499;
 
 -- copyToArchive
--- The rows are locked by lockFinished or lockRows in the same transaction.
+-- lockFinished or lockRows has locked the rows.
 INSERT INTO `local_message_archive` (`id`, `message_type`, `message_key`, `topic`, `message_body`, `state`, `retry_count`, `next_retry_at`, `fail_reason`, `gmt_create`, `gmt_modified`, `last_retry_at`, `headers`, `content_type`, `ordering_key`, `delivery_count`, `deliver_at`, `message_id`, `lock_version`, `sent_at`, `consumed_at`, `created_by`, `updated_by`, archived_at)
   SELECT m.`id`, m.`message_type`, m.`message_key`, m.`topic`, m.`message_body`, m.`state`, m.`retry_count`, m.`next_retry_at`, m.`fail_reason`, m.`gmt_create`, m.`gmt_modified`, m.`last_retry_at`, m.`headers`, m.`content_type`, m.`ordering_key`, m.`delivery_count`, m.`deliver_at`, m.`message_id`, m.`lock_version`, m.`sent_at`, m.`consumed_at`, m.`created_by`, m.`updated_by`, UTC_TIMESTAMP(3)
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id;
 
 -- deleteRows
--- As copyToArchive; what was copied is what is deleted.
+-- Locked like copyToArchive, so exactly the copied rows are deleted.
 DELETE m FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id;
 
 -- purgeArchive
--- Locks rows of the archive, in the order of their age; nothing else writes old ones.
+-- Locks rows of the archive from the oldest on. No other statement writes old ones.
 DELETE FROM `local_message_archive` WHERE archived_at <= UTC_TIMESTAMP(3) - INTERVAL ? * 1000 MICROSECOND ORDER BY archived_at LIMIT 500;
 
 -- =================================================================================================
 -- What people do
 
 -- find
--- Aliases: id lock_version, of the archive also archived_at as text. In the order of ids, and rows
--- of one id in that of archived_at.
+-- Aliases: id lock_version, for the archive also archived_at as text. In id order; rows with the
+-- same id by archived_at.
 SELECT CAST(m.`id` AS CHAR) AS id, CAST(m.`lock_version` AS CHAR) AS lock_version
 FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
 WHERE m.`message_type` IN (?) AND m.`message_key` = ?
@@ -808,15 +778,15 @@ STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id
 ORDER BY m.`id` DESC;
 
 -- chunkEnd
--- Alias: id, of the last of so many rows in this direction; no row when there are fewer. Walks the
+-- Alias: id, of the last of that many rows in this direction; no row if there are fewer. Walks the
 -- primary key.
 SELECT CAST(m.`id` AS CHAR) AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
 WHERE m.`id` <= 100000
 ORDER BY m.`id` DESC LIMIT 1 OFFSET 19999;
 
 -- readMessages
--- The aliases of `MessageSummary` in snake_case, `state` raw; with `bodies` also message_body and
--- headers, of the archive also archived_at as `find` gives it. In any order.
+-- Aliases of `MessageSummary` in snake_case, `state` raw; with `bodies` also message_body and
+-- headers, for the archive also archived_at as in `find`. In any order.
 SELECT CAST(m.`id` AS CHAR) AS id,
   m.`message_type` AS message_type,
   m.`message_key` AS message_key,
@@ -841,16 +811,17 @@ SELECT CAST(m.`id` AS CHAR) AS id,
 FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100);
 
 -- nextType
--- Alias: message_type, the next one behind this; NULL for none. One look into the unique key.
+-- Alias: message_type, the next after this one; NULL for none. One lookup in the unique key.
 SELECT MIN(m.`message_type`) AS message_type FROM `local_message` AS m WHERE m.`message_type` > ?;
 
 -- idBounds
--- Aliases: first_id last_id, NULL in an empty table. As one look-up SQLite walks the table.
+-- Aliases: first_id last_id, NULL in an empty table. Two lookups, because SQLite walks the table
+-- for one.
 SELECT (SELECT CAST(MIN(m.`id`) AS CHAR) FROM `local_message` AS m) AS first_id, (SELECT CAST(MAX(m.`id`) AS CHAR) FROM `local_message` AS m) AS last_id;
 
 -- createdFrom
--- Aliases: id gmt_create, of the first row from each of these ids on, where there is one; of the
--- archive the first two, which may have the same id.
+-- Aliases: id gmt_create, of the first row at or after each of these ids; for the archive the first
+-- two, which may share the id.
 (SELECT CAST(m.`id` AS CHAR) AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
   FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` >= 100 ORDER BY m.`id` LIMIT 1)
 UNION ALL
@@ -858,19 +829,19 @@ UNION ALL
   FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` >= 200 ORDER BY m.`id` LIMIT 1);
 
 -- createdOfLastArchived
--- Aliases: id gmt_create, of the rows that were archived last.
+-- Aliases: id gmt_create, of the last archived rows.
 SELECT CAST(m.`id` AS CHAR) AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
 FROM `local_message_archive` AS m FORCE INDEX (idx_archived_at) ORDER BY m.archived_at DESC LIMIT 64;
 
 -- placeOf
--- Aliases: shard, clock (ISO text), due_in_ms, deliver_in_ms (NULL: there is no such time).
+-- Aliases: shard, clock (ISO text), due_in_ms, deliver_in_ms (NULL: no such time).
 SELECT CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, CONCAT(LEFT(DATE_FORMAT(UTC_TIMESTAMP(3), '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS clock, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`next_retry_at`) DIV 1000 AS due_in_ms, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`deliver_at`) DIV 1000 AS deliver_in_ms
 FROM `local_message` AS m WHERE m.`id` = ?;
 
 -- countWaiting
 -- Aliases: kind count next_in_ms, of pending messages: `backoff`, `delayed`, `due` or `behind`; at
--- most about `limit` of each; a kind may come in several rows. Ranges of the index on the state and
--- the time; of those that wait also the rows.
+-- most about `limit` each; a kind may come in several rows. Reads ranges of the index on state and
+-- time, and the rows of waiting messages.
 SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END AS kind, COUNT(*) AS count, MIN(c.in_ms) AS next_in_ms
 FROM (SELECT COALESCE(m.`deliver_at` > UTC_TIMESTAMP(3), FALSE) AS held, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`next_retry_at`) DIV 1000 AS in_ms FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` > UTC_TIMESTAMP(3) AND m.`next_retry_at` < TIMESTAMP'3000-01-01 00:00:00.000' LIMIT 10000) AS c GROUP BY c.held
 UNION ALL
@@ -882,14 +853,14 @@ SELECT 'behind', COUNT(*), NULL FROM (SELECT 1 AS one FROM `local_message` AS m 
 
 -- readChanges
 -- Aliases: made_at (ISO text) author action reason ids details. The newest `limit` changes by hand
--- that may have changed this message: `ids` says whether they have.
+-- that may include this message; `ids` tells.
 SELECT CONCAT(LEFT(DATE_FORMAT(a.made_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS made_at, a.author AS author, a.action AS action, a.reason AS reason, a.ids AS ids, a.details AS details
 FROM `local_message_audit` AS a WHERE a.table_name = 'local_message' AND a.first_id <= ? AND a.last_id >= ? ORDER BY a.id DESC LIMIT 100;
 
 -- countStates
--- Aliases: state count. At most about `limit` of each; a state may come in several rows. With
--- `toSort` only those that a page of these states has to sort, where an index has the others in the
--- order of ids. Reads indexes and no row.
+-- Aliases: state count. At most about `limit` each; a state may come in several rows. With `toSort`
+-- counts only those that a page must sort, if an index has the others in id order. Reads only
+-- indexes.
 SELECT 3 AS state, COUNT(*) AS count FROM (
   SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 3 LIMIT 10000) AS c;
 
@@ -907,58 +878,55 @@ SELECT m.`topic` AS topic, m.`state` AS state, COUNT(*) AS count, GREATEST(0, TI
 FROM `local_message` AS m GROUP BY m.`topic`, m.`state` ORDER BY topic, state;
 
 -- lockRows
--- Aliases: id state lock_version fail_reason. Locks the rows of these ids until the change that
--- follows in the same transaction; in id order, like everything else that locks several messages.
--- By the primary key: in a table of a few rows, or with old statistics, MySQL walks the whole table
--- instead, and then locks and waits for rows that are not meant.
+-- Aliases: id state lock_version fail_reason. Locks these rows in id order, like every statement,
+-- until the change in the same transaction. By the primary key: with few rows or stale statistics
+-- MySQL walks the whole table and waits for other rows.
 SELECT CAST(m.`id` AS CHAR) AS id, m.`state` AS state, CAST(m.`lock_version` AS CHAR) AS lock_version, m.`fail_reason` AS fail_reason
 FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100) ORDER BY m.`id` FOR UPDATE;
 
 -- recordChange
--- Adds a row of its own to the audit; commits, or does not, with the change that it tells of.
+-- Adds an audit row, which commits or rolls back with its change.
 INSERT INTO `local_message_audit` (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
 VALUES ('local_message', UTC_TIMESTAMP(3), ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?);
 
 -- operatorRetry
--- The rows are locked by lockRows already, here and in those that follow; the states are looked at
--- once more because a statement must not depend on another's care.
+-- lockRows has locked these rows, here and below. The states are checked again so that each
+-- statement is safe by itself.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`retry_count` = 0, m.`delivery_count` = 0, m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`fail_reason` = IF(LEFT(m.`fail_reason`, 18) = 'suspended by rule ', NULL, m.`fail_reason`), m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 0
   WHERE m.`state` IN (3, 2);
 
 -- bringForward
--- As operatorRetry: locked already.
+-- Pending rows that wait for their next attempt, but not delayed rows or rows set behind.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = NULL, m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
   WHERE m.`state` = 0 AND m.`next_retry_at` > UTC_TIMESTAMP(3) AND m.`next_retry_at` < '3000-01-01 00:00:00.000' AND (m.`deliver_at` IS NULL OR m.`deliver_at` <= UTC_TIMESTAMP(3));
 
 -- suspendRows
--- As operatorRetry: locked already.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = IF(LEFT(m.`fail_reason`, 18) = 'suspended by rule ', NULL, m.`fail_reason`), m.`next_retry_at` = NULL, m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 5
   WHERE m.`state` IN (0, 3);
 
 -- resumeRows
--- As operatorRetry: locked already.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = IF(LEFT(m.`fail_reason`, 18) = 'suspended by rule ', NULL, m.`fail_reason`), m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 0
   WHERE m.`state` IN (5);
 
 -- putSuspension
--- Locks its one rule. Relays read it at their next heartbeat.
+-- Locks only this rule. Relays read it at their next heartbeat.
 INSERT INTO `local_message_suspension` (table_name, scope, value, reason, author, ends_at)
   VALUES (?, ?, ?, LEFT(?, 512), LEFT(?, 64), NULL)
   ON DUPLICATE KEY UPDATE reason = VALUES(reason), author = VALUES(author), ends_at = VALUES(ends_at);
 
 -- deleteSuspension
--- Locks its one rule; the messages under it are resumed by the statements after it.
+-- Locks its one rule; later statements resume its messages.
 DELETE FROM `local_message_suspension` WHERE table_name = 'local_message' AND scope = ? AND value = ?;
 
 -- listSuspendedBy
--- Aliases: id lock_version. Rows suspended by this rule, told by the beginning of fail_reason.
+-- Aliases: id lock_version. Rows suspended by this rule, found by the beginning of fail_reason.
 SELECT CAST(m.`id` AS CHAR) AS id, CAST(m.`lock_version` AS CHAR) AS lock_version FROM `local_message` AS m
 WHERE m.`state` = 5 AND INSTR(CAST(m.`fail_reason` AS BINARY), ?) = 1
 ORDER BY m.`id` LIMIT 500;

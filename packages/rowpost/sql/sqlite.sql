@@ -10,10 +10,9 @@
 -- Writing a message, in the user's transaction
 
 -- insert
--- One statement for any number of messages, one text for all of them, one plain `?`: what every
--- driver and ORM can bind. ids in the order of the array. A duplicate is left out and the caller
--- sees it by its absence; the transaction stays usable. If it does not commit, nothing of it was
--- there.
+-- One text with one plain `?` for any number of messages, which every driver and ORM can bind. Ids
+-- follow the array order. A duplicate is left out of the result, and the transaction stays usable.
+-- Without a commit nothing was written.
 INSERT INTO local_message (message_type, message_key, topic, message_body, headers, content_type, ordering_key, state, deliver_at, next_retry_at, created_by, updated_by, gmt_create, gmt_modified)
 SELECT json_extract(value, '$[0]'),
   json_extract(value, '$[1]'),
@@ -35,15 +34,15 @@ ON CONFLICT (message_type, message_key) DO NOTHING
 RETURNING message_type AS messagetype, message_key AS messagekey;
 
 -- findIdentities
--- Rows: messagetype, messagekey as stored, of those identities (compared as the column's collation
--- does); a locking read, so that it sees what made the insert fail. With a mark there is a row
--- more, without an identity, when it is another transaction.
+-- Rows: messagetype, messagekey as stored, of those identities, by the column's collation. A
+-- locking read, so it sees the rows that failed the insert. With a mark, returns an additional row
+-- without an identity in another transaction.
 SELECT m.message_type AS messagetype, m.message_key AS messagekey
 FROM (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)) AS wanted
 JOIN local_message AS m ON m.message_type = wanted.type AND m.message_key = wanted.key;
 
 -- deleteIdentities
--- Deletes the given identities: undo of a partly inserted call.
+-- Deletes these identities, to undo a partly inserted call.
 DELETE FROM local_message WHERE (message_type, message_key) IN (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?));
 
 -- =================================================================================================
@@ -58,7 +57,7 @@ INSERT INTO local_message_relay (table_name, owner, label, seen_at) VALUES ('loc
 ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = excluded.seen_at;
 
 -- writeReport
--- What the instance says of itself, JSON. Changes nothing where it has not reported itself yet.
+-- The instance's own report, as JSON. No effect before its first heartbeat.
 UPDATE local_message_relay SET report = ?, reported_at = strftime('%Y-%m-%d %H:%M:%f', 'now') WHERE table_name = 'local_message' AND owner = ?;
 
 -- readReports
@@ -80,29 +79,29 @@ FROM local_message_shard WHERE table_name = 'local_message' ORDER BY shard;
 SELECT owner, label, seen_at BETWEEN strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') AND strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds') AS alive FROM local_message_relay WHERE table_name = 'local_message' ORDER BY owner;
 
 -- readSuspensions
--- Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out.
+-- Rows: scope, value, reason, author, ends_in_ms, without ended ones.
 SELECT scope, value, reason, author, -CAST(round((julianday('now') - julianday(ends_at)) * 86400000.0) AS INTEGER) AS ends_in_ms
 FROM local_message_suspension WHERE table_name = 'local_message' AND (ends_at IS NULL OR ends_at > strftime('%Y-%m-%d %H:%M:%f', 'now'))
 ORDER BY scope, value;
 
 -- take
--- Exactly as observed, or not at all; the transaction has the file's only write lock, so two takers
--- come one after the other (rule: hand-over).
+-- Takes the shard exactly as observed or not at all. The transaction has the file's only write
+-- lock, so takers run one after the other (rule: hand-over).
 UPDATE local_message_shard
 SET owner = ?, epoch = epoch + 1, lease_until = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), lease_ms = ?
 WHERE table_name = 'local_message' AND shard = 0 AND epoch = ? AND owner IS ? AND strftime('%Y-%m-%dT%H:%M:%fZ', lease_until) = ?;
 
 -- recoverShards
 -- Second of a takeover: `sending` rows of these shards back to pending, lock_version + 1,
--- next_retry_at = deliver_at when ahead, else NULL. Rows that a user holds are passed over where
--- the engine can (rule: watched-sending finds them later).
+-- next_retry_at = deliver_at if in the future, else NULL. Skips rows that a user holds where the
+-- engine can (rule: watched-sending finds them later).
 UPDATE local_message AS m
 SET state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.state = 1 AND EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0);
 
 -- recoverListed
 -- sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards'
--- lease rows. Rows that a user holds are passed over where the engine can, uncounted.
+-- lease rows. Skips rows that a user holds where the engine can, uncounted.
 UPDATE local_message AS m
 SET delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE +m.state IN (0) AND EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0)
@@ -112,21 +111,21 @@ WHERE +m.state IN (0) AND EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0)
 UPDATE local_message_shard SET in_flight = '[]' WHERE table_name = 'local_message' AND shard IN (SELECT value FROM json_each(?));
 
 -- release
--- The epoch stays: the next owner raises it, and until then no fence of ours finds its owner.
+-- Keeps the epoch, which the next owner raises; without an owner our fences do not match.
 UPDATE local_message_shard SET owner = NULL, lease_until = strftime('%Y-%m-%d %H:%M:%f', 'now'), in_flight = '[]' WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?;
 
 -- removeInstance
 DELETE FROM local_message_relay WHERE table_name = 'local_message' AND owner = ?;
 
 -- forgetInstances
--- Deletes registry rows silent for a day, so that the table does not grow with every restart.
+-- Deletes registry rows silent for a day, so that restarts do not grow the table.
 DELETE FROM local_message_relay WHERE table_name >= 'local_message' AND table_name < 'local_message$' AND (table_name = 'local_message' OR table_name > 'local_message#') AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day');
 
 -- =================================================================================================
 -- Finding what waits
 
 -- scan
--- One shard (rule: sqlite-handle): who asks for shards at all holds it.
+-- One shard (rule: sqlite-handle): a request for shards comes from its owner.
 SELECT * FROM (
   SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
@@ -175,8 +174,8 @@ SELECT * FROM (
   LIMIT ?);
 
 -- scanTopics
--- The same two walks for each topic, along the partial index on waiting rows by topic, for ids
--- alone; the rows are read by id.
+-- The same two walks per topic, along the partial index on waiting rows by topic. They find ids
+-- only; the rows are read by id.
 SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
@@ -196,9 +195,8 @@ SELECT * FROM (SELECT m.id AS id, 1 AS due FROM local_message AS m
 CROSS JOIN local_message AS m ON m.id = walked.id;
 
 -- nextTopics
--- min of a range of the index on waiting rows by topic: one look into it for each. likely() keeps
--- the planner from the index on the state, in which all waiting rows are one range: 12 ms at
--- 40,000.
+-- min over a range of the index on waiting rows by topic: one lookup per topic. likely() keeps the
+-- planner off the state index: 12 ms at 40,000.
 SELECT (SELECT min(m.topic) FROM local_message AS m WHERE likely(m.state = 0) AND m.topic > known.value) AS topic
 FROM json_each(?) AS known;
 
@@ -207,8 +205,8 @@ FROM json_each(?) AS known;
 SELECT CAST(m.id AS TEXT) AS id, m.message_body AS message_body FROM local_message AS m WHERE m.id IN (SELECT value FROM json_each(?));
 
 -- keyQueues
--- For each key the rows that may stand in front of its scanned ones (rule: key-order), by the index
--- on keyed rows.
+-- For each key, the rows that may stand before its scanned ones (rule: key-order), by the index on
+-- keyed rows.
 SELECT m.ordering_key AS ordering_key, CAST(m.id AS TEXT) AS id, m.state AS state,
   m.state = 0 AND (m.next_retry_at IS NULL OR m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')) AS due,
   m.sent_at IS NOT NULL AS resend, min(m.retry_count, 9007199254740991) AS retry_count, m.message_type AS message_type
@@ -230,9 +228,9 @@ ORDER BY m.ordering_key, m.id;
 -- Taking it
 
 -- claim
--- One statement is one transaction. Another relay cannot claim the rows, because the shard is ours;
--- a person's change shows in state and lock_version. If we die right after it: the rows are
--- `sending`, and whoever takes the shard returns them to pending.
+-- One statement is one transaction. The shard is ours, so no other relay can claim the rows; a
+-- person's change shows in state and lock_version. If we die right after it, the rows stay
+-- `sending`, and the next owner of the shard returns them to pending.
 UPDATE local_message AS m
 SET state = 1, delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash FROM json_each(?)) AS claimed
@@ -255,21 +253,20 @@ WHERE +m.state IN (1) AND COALESCE(m.lock_version, 0) = claimed.token AND COALES
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- listInFlight
--- The claim without a mark (rule: listed-in-flight). Owner and epoch are checked by the statement
--- that writes the list.
+-- The claim without a mark (rule: listed-in-flight). The same statement checks owner and epoch and
+-- writes the list.
 UPDATE local_message_shard SET in_flight = ? WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?;
 
 -- readHeld
--- Alias: shard. Held shards at their epochs (which of the lists were written).
+-- Alias: shard. Held shards at their epochs, to see which lists were written.
 SELECT shard FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?;
 
 -- =================================================================================================
 -- Writing what came of it
 
 -- settleSent
--- A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved
--- with the confirmation, so the claim is told by delivery_count there. If we die right after it:
--- done.
+-- A row that a confirmation overtook into `consumed` only gets its receipt; its lock_version has
+-- moved, so delivery_count identifies the claim. If we die right after it, nothing is missing.
 UPDATE local_message AS m
 SET state = CASE WHEN +m.state IN (4) THEN m.state ELSE 2 END,
   next_retry_at = CASE WHEN +m.state IN (4) THEN m.next_retry_at ELSE strftime('%Y-%m-%d %H:%M:%f', 'now', (outcome.next_ms / 1000.0) || ' seconds') END,
@@ -281,16 +278,16 @@ WHERE m.id = outcome.id
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- deleteSent
--- A row that a confirmation has overtaken is left to housekeeping. The rows are found first, by
--- their ids, and then deleted: a DELETE joins nothing. If we die before it, the message is sent
--- again, with the same identity; right after it: done.
+-- A row that a confirmation has overtaken is left to housekeeping. Finds the rows by id first,
+-- because DELETE cannot join. If we die before it, the message is sent again with the same
+-- identity; right after it, nothing is missing.
 DELETE FROM local_message WHERE id IN (
   SELECT m.id FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash FROM json_each(?)) AS outcome CROSS JOIN local_message AS m ON m.id = outcome.id
   WHERE +m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = outcome.identity_hash AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?));
 
 -- settleOther
--- Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
--- written where there was one (retry_delta 1). If we die right after it: done.
+-- Failures and uncounted returns: pending with a time, or failed. Writes the start of an attempt
+-- (retry_delta 1). If we die right after it, nothing is missing.
 UPDATE local_message AS m
 SET state = CASE WHEN outcome.failed = 1 THEN 3 ELSE 0 END,
   retry_count = COALESCE(m.retry_count, 0) + outcome.retry_delta,
@@ -301,13 +298,13 @@ WHERE m.id = outcome.id AND +m.state IN (1) AND COALESCE(m.lock_version, 0) = ou
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- readRows
--- Rows as they are now. Aliases: id state delivery_count lock_version.
+-- Current rows. Aliases: id state delivery_count lock_version.
 SELECT CAST(m.id AS TEXT) AS id, m.state AS state, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash
 FROM local_message AS m
 WHERE m.id IN (SELECT value FROM json_each(?));
 
 -- lockFreeRows
--- SQLite locks no rows: nobody holds one of them alone.
+-- SQLite has no row locks.
 SELECT CAST(m.id AS TEXT) AS id, m.state AS state, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash
 FROM local_message AS m
 WHERE m.id IN (SELECT value FROM json_each(?));
@@ -396,9 +393,8 @@ DELETE FROM local_message_unmatched WHERE (table_name, message_type, message_key
 -- Not now
 
 -- setBehind
--- The file has one writer at a time: a head that is unfinished when this statement looks at it
--- stays so until it has committed, and whoever settles it then finds the followers. If we die right
--- after it, they are brought back by whoever settles the head.
+-- The file has one writer at a time: an unfinished head stays so until this commits, and its later
+-- settle finds the followers. If we die right after it, that settle brings them back.
 UPDATE local_message AS m
 SET next_retry_at = follower.instant, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS head_id, value ->> 4 AS instant FROM json_each(?)) AS follower
@@ -408,7 +404,7 @@ WHERE m.id = follower.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = f
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- bringBack
--- Head by head, as they are given, each along the index: SQLite adds the id to it.
+-- Head by head in the given order, each along the index, to which SQLite adds the id.
 UPDATE local_message AS m
 SET next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT behind.id FROM json_each(?) AS head
@@ -416,11 +412,11 @@ WHERE m.id IN (SELECT behind.id FROM json_each(?) AS head
   LIMIT ? OFFSET ?);
 
 -- nextBehind
--- Alias: instant, ISO 8601 text. The next one at which a row is set behind; NULL for none.
+-- Alias: instant, ISO 8601 text. The next one with rows set behind; NULL for none.
 SELECT strftime('%Y-%m-%dT%H:%M:%fZ', min(m.next_retry_at)) AS instant FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at > ?;
 
 -- park
--- next_ms is a column and not a parameter here: pendingIn needs it twice.
+-- next_ms is a column instead of a parameter, because pendingIn needs it twice.
 UPDATE local_message AS m
 SET next_retry_at = CASE WHEN scanned.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (scanned.next_ms / 1000.0) || ' seconds')) END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms FROM json_each(?)) AS scanned
@@ -428,7 +424,7 @@ WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = sc
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- resetBackoff
--- The ramp has `limit` steps, and goes on behind those that were `done`.
+-- The ramp has `limit` steps and continues after `done` of them.
 UPDATE local_message AS m
 SET next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
@@ -438,13 +434,13 @@ FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS 
 WHERE m.id = ramp.id;
 
 -- readClock
--- For a clock that was set back. If we die right after it: those rows are due, and the others are
--- found by nobody until their time comes.
+-- For a clock that was set back. If we die right after it, those rows are due, and the rest wait
+-- for their time.
 SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) AS now_ms;
 
 -- shortenWaits
--- For a clock that was set back. If we die right after it: those rows are due, and the others are
--- found by nobody until their time comes.
+-- For a clock that was set back. If we die right after it, those rows are due, and the rest wait
+-- for their time.
 UPDATE local_message AS m
 SET next_retry_at = max(strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), COALESCE(m.deliver_at, '')), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
@@ -463,8 +459,7 @@ WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = sc
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- failPending
--- Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the
--- token.
+-- Only the shard's owner may claim these rows; a person's change since the scan shows in the token.
 UPDATE local_message AS m
 SET state = 3, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), fail_reason = scanned.fail_reason, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS fail_reason FROM json_each(?)) AS scanned
@@ -484,8 +479,8 @@ ORDER BY m.id
 LIMIT ?;
 
 -- recoverRows
--- Fenced, and only the very claim that was seen twice (rule: watched-sending): a row that was
--- settled or claimed since has another token.
+-- Fenced, and only for the same claim seen twice (rule: watched-sending): later changes move the
+-- token.
 UPDATE local_message AS m
 SET state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash FROM json_each(?)) AS stray
@@ -493,7 +488,7 @@ WHERE m.id = stray.id AND +m.state IN (1) AND COALESCE(m.lock_version, 0) = stra
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- listTimed
--- Three walks along the index, each in its order; only their ends are sorted together.
+-- Three walks along the index; only the results are sorted together.
 SELECT id, shard, delivery_count, lock_version, identity_hash, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
 FROM (SELECT * FROM (
   SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash,
@@ -523,7 +518,7 @@ ORDER BY due_at
 LIMIT ?;
 
 -- applyTimed, slowRetry
--- A person or a consumer who changed a row since it was listed has moved its token, and wins.
+-- A person or consumer who changed a row since it was listed has moved its token, and wins.
 UPDATE local_message AS m
 SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms, value ->> 4 AS fail_reason FROM json_each(?)) AS decided
@@ -554,7 +549,7 @@ FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_ha
 WHERE m.id = decided.id AND +m.state IN (2, 3) AND COALESCE(m.lock_version, 0) = decided.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = decided.identity_hash;
 
 -- listStrays
--- Alias: id. What the two statements that follow are about; locks nothing.
+-- Alias: id. Rows for the next two statements. No lock.
 SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m WHERE state NOT IN (0, 1, 2, 3, 4, 5) LIMIT ?)
 UNION ALL
 SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m WHERE state IS NULL LIMIT ?)
@@ -562,22 +557,22 @@ UNION ALL
 SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m WHERE id < 1 AND +state = 0 LIMIT ?);
 
 -- failUnknownStates
--- If we die right after it: the rows are failed, and a person sees why.
+-- If we die right after it, the rows are failed with a visible reason.
 UPDATE local_message AS m
 SET state = 3, next_retry_at = NULL,
   fail_reason = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.state, 'NULL') || ', which is none of 0, 1, 2, 3, 4, 5; somebody changed the row by hand', 1, 1024), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND (state NOT IN (0, 1, 2, 3, 4, 5) OR state IS NULL);
 
 -- failUnreached
--- If we die right after it: the rows are failed, and a person sees why.
+-- If we die right after it, the rows are failed with a visible reason.
 UPDATE local_message AS m
 SET state = 3, next_retry_at = NULL,
   fail_reason = substr('ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself', 1, 1024), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND (id < 1 AND +state = 0);
 
 -- gauges
--- Aliases: topic state count oldest_age_ms. Reads at most `limit` rows of each state, and twice
--- `failedLimit` of the failed ones: the newest of those with a next look, and of those without.
+-- Aliases: topic state count oldest_age_ms. Reads at most `limit` rows per state, and twice
+-- `failedLimit` failed ones: the newest with and without a next attempt.
 SELECT topic, state, count(*) AS count, CAST(round((julianday('now') - julianday(min(since))) * 86400000.0) AS INTEGER) AS oldest_age_ms
 FROM (
   SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 0 LIMIT ?)
@@ -595,29 +590,25 @@ GROUP BY topic, state;
 -- Moving it away
 
 -- lockFinished
--- Locks nothing, because the transaction around it has the file's only write lock (rule:
--- checked-move).
+-- No row locks: the surrounding transaction has the file's only write lock (rule: checked-move).
 SELECT CAST(next.id AS TEXT) AS id FROM (
   SELECT m.id AS id, COALESCE(m.sent_at, m.gmt_modified) AS since, (true) AS own FROM local_message AS m WHERE m.state = 2 AND m.next_retry_at IS NULL AND m.id > ? ORDER BY m.id LIMIT ?) AS next
 WHERE next.own AND next.since <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds');
 
 -- passFinished
--- Reads entries of the index alone; no lock.
+-- Reads only index entries. No lock.
 SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m WHERE m.state = 2 AND m.next_retry_at IS NULL AND m.id > ? ORDER BY m.id LIMIT 1 OFFSET ?;
 
 -- copyToArchive
--- Locks nothing, because the transaction around it has the file's only write lock (rule:
--- checked-move).
+-- No row locks: the surrounding transaction has the file's only write lock (rule: checked-move).
 INSERT INTO local_message_archive (id, message_type, message_key, topic, message_body, state, retry_count, next_retry_at, fail_reason, gmt_create, gmt_modified, last_retry_at, headers, content_type, ordering_key, delivery_count, deliver_at, message_id, lock_version, sent_at, consumed_at, created_by, updated_by, archived_at) SELECT id, message_type, message_key, topic, message_body, state, retry_count, next_retry_at, fail_reason, gmt_create, gmt_modified, last_retry_at, headers, content_type, ordering_key, delivery_count, deliver_at, message_id, lock_version, sent_at, consumed_at, created_by, updated_by, strftime('%Y-%m-%d %H:%M:%f', 'now') FROM local_message WHERE id IN (SELECT value FROM json_each(?));
 
 -- deleteRows
--- Locks nothing, because the transaction around it has the file's only write lock (rule:
--- checked-move).
+-- No row locks: the surrounding transaction has the file's only write lock (rule: checked-move).
 DELETE FROM local_message WHERE id IN (SELECT value FROM json_each(?));
 
 -- purgeArchive
--- Locks nothing, because the transaction around it has the file's only write lock (rule:
--- checked-move).
+-- No row locks: the surrounding transaction has the file's only write lock (rule: checked-move).
 DELETE FROM local_message_archive WHERE rowid IN (
   SELECT rowid FROM local_message_archive WHERE archived_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') ORDER BY archived_at LIMIT ?);
 
@@ -625,8 +616,8 @@ DELETE FROM local_message_archive WHERE rowid IN (
 -- What people do
 
 -- find
--- Aliases: id lock_version, of the archive also archived_at as text. In the order of ids, and rows
--- of one id in that of archived_at.
+-- Aliases: id lock_version, for the archive also archived_at as text. In id order; rows with the
+-- same id by archived_at.
 SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version
 FROM local_message AS m
 WHERE m.message_type IN (?) AND m.message_key = ?
@@ -645,15 +636,15 @@ WHERE m.id >= 80001 AND instr(m.fail_reason, ?) > 0
 ORDER BY m.id DESC LIMIT ?;
 
 -- chunkEnd
--- Alias: id, of the last of so many rows in this direction; no row when there are fewer. Walks the
+-- Alias: id, of the last of that many rows in this direction; no row if there are fewer. Walks the
 -- primary key.
 SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m
 WHERE m.id <= 100000
 ORDER BY m.id DESC LIMIT 1 OFFSET ?;
 
 -- readMessages
--- The aliases of `MessageSummary` in snake_case, `state` raw; with `bodies` also message_body and
--- headers, of the archive also archived_at as `find` gives it. In any order.
+-- Aliases of `MessageSummary` in snake_case, `state` raw; with `bodies` also message_body and
+-- headers, for the archive also archived_at as in `find`. In any order.
 SELECT CAST(m.id AS TEXT) AS id,
   m.message_type AS message_type,
   m.message_key AS message_key,
@@ -678,16 +669,17 @@ SELECT CAST(m.id AS TEXT) AS id,
 FROM local_message AS m WHERE m.id IN (100);
 
 -- nextType
--- Alias: message_type, the next one behind this; NULL for none. One look into the unique key.
+-- Alias: message_type, the next after this one; NULL for none. One lookup in the unique key.
 SELECT MIN(m.message_type) AS message_type FROM local_message AS m WHERE m.message_type > ?;
 
 -- idBounds
--- Aliases: first_id last_id, NULL in an empty table. As one look-up SQLite walks the table.
+-- Aliases: first_id last_id, NULL in an empty table. Two lookups, because SQLite walks the table
+-- for one.
 SELECT (SELECT CAST(MIN(m.id) AS TEXT) FROM local_message AS m) AS first_id, (SELECT CAST(MAX(m.id) AS TEXT) FROM local_message AS m) AS last_id;
 
 -- createdFrom
--- Aliases: id gmt_create, of the first row from each of these ids on, where there is one; of the
--- archive the first two, which may have the same id.
+-- Aliases: id gmt_create, of the first row at or after each of these ids; for the archive the first
+-- two, which may share the id.
 SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create
   FROM local_message AS m WHERE m.id >= 100 ORDER BY m.id LIMIT ?)
 UNION ALL
@@ -695,19 +687,19 @@ SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m
   FROM local_message AS m WHERE m.id >= 200 ORDER BY m.id LIMIT ?);
 
 -- createdOfLastArchived
--- Aliases: id gmt_create, of the rows that were archived last.
+-- Aliases: id gmt_create, of the last archived rows.
 SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create
 FROM local_message_archive AS m ORDER BY m.archived_at DESC LIMIT ?;
 
 -- placeOf
--- Aliases: shard, clock (ISO text), due_in_ms, deliver_in_ms (NULL: there is no such time).
+-- Aliases: shard, clock (ISO text), due_in_ms, deliver_in_ms (NULL: no such time).
 SELECT 0 AS shard, strftime('%Y-%m-%dT%H:%M:%fZ', strftime('%Y-%m-%d %H:%M:%f', 'now')) AS clock, -CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS due_in_ms, -CAST(round((julianday('now') - julianday(m.deliver_at)) * 86400000.0) AS INTEGER) AS deliver_in_ms
 FROM local_message AS m WHERE m.id = CAST(? AS INTEGER);
 
 -- countWaiting
 -- Aliases: kind count next_in_ms, of pending messages: `backoff`, `delayed`, `due` or `behind`; at
--- most about `limit` of each; a kind may come in several rows. Ranges of the index on the state and
--- the time; of those that wait also the rows.
+-- most about `limit` each; a kind may come in several rows. Reads ranges of the index on state and
+-- time, and the rows of waiting messages.
 SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END AS kind, COUNT(*) AS count, MIN(c.in_ms) AS next_in_ms
 FROM (SELECT COALESCE(m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now'), FALSE) AS held, -CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS in_ms FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now') AND m.next_retry_at < '3000-01-01 00:00:00.000' LIMIT ?) AS c GROUP BY c.held
 UNION ALL
@@ -719,14 +711,14 @@ SELECT 'behind', COUNT(*), NULL FROM (SELECT 1 AS one FROM local_message AS m WH
 
 -- readChanges
 -- Aliases: made_at (ISO text) author action reason ids details. The newest `limit` changes by hand
--- that may have changed this message: `ids` says whether they have.
+-- that may include this message; `ids` tells.
 SELECT strftime('%Y-%m-%dT%H:%M:%fZ', a.made_at) AS made_at, a.author AS author, a.action AS action, a.reason AS reason, a.ids AS ids, a.details AS details
 FROM local_message_audit AS a WHERE a.table_name = 'local_message' AND a.first_id <= CAST(? AS INTEGER) AND a.last_id >= CAST(? AS INTEGER) ORDER BY a.id DESC LIMIT ?;
 
 -- countStates
--- Aliases: state count. At most about `limit` of each; a state may come in several rows. With
--- `toSort` only those that a page of these states has to sort, where an index has the others in the
--- order of ids. Reads indexes and no row.
+-- Aliases: state count. At most about `limit` each; a state may come in several rows. With `toSort`
+-- counts only those that a page must sort, if an index has the others in id order. Reads only
+-- indexes.
 SELECT 3 AS state, COUNT(*) AS count FROM (
   SELECT 1 AS one FROM local_message AS m WHERE m.state = 3 LIMIT ?) AS c;
 
@@ -744,43 +736,42 @@ SELECT m.topic AS topic, m.state AS state, COUNT(*) AS count, max(0, CAST(round(
 FROM local_message AS m GROUP BY m.topic, m.state ORDER BY topic, state;
 
 -- lockRows
--- Aliases: id state lock_version fail_reason. Locks the rows of these ids until the change that
--- follows in the same transaction; in id order, like everything else that locks several messages.
--- By the primary key: in a table of a few rows, or with old statistics, MySQL walks the whole table
--- instead, and then locks and waits for rows that are not meant.
+-- Aliases: id state lock_version fail_reason. Locks these rows in id order, like every statement,
+-- until the change in the same transaction. By the primary key: with few rows or stale statistics
+-- MySQL walks the whole table and waits for other rows.
 SELECT CAST(m.id AS TEXT) AS id, m.state AS state, CAST(m.lock_version AS TEXT) AS lock_version, m.fail_reason AS fail_reason
 FROM local_message AS m WHERE m.id IN (100) ORDER BY m.id;
 
 -- recordChange
--- Adds a row of its own to the audit; commits, or does not, with the change that it tells of.
+-- Adds an audit row, which commits or rolls back with its change.
 INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
 VALUES ('local_message', strftime('%Y-%m-%d %H:%M:%f', 'now'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- operatorRetry
--- The states are looked at once more although lockRows has: a statement must not depend on
--- another's care. The last error stays; what a rule said when it suspended the row is over.
+-- Checks the states again, so that the statement is safe by itself. Keeps the last error, but drops
+-- a suspension rule's words.
 UPDATE local_message AS m
 SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, retry_count = 0, delivery_count = 0, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (3, 2);
 
 -- bringForward
--- The states are looked at once more although lockRows has: a statement must not depend on
--- another's care. The last error stays; what a rule said when it suspended the row is over.
+-- Checks the states again, so that the statement is safe by itself. Keeps the last error, but drops
+-- a suspension rule's words.
 UPDATE local_message AS m
 SET next_retry_at = NULL, updated_by = ?, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (0) AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now') AND m.next_retry_at < '3000-01-01 00:00:00.000'
   AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'));
 
 -- suspendRows
--- The states are looked at once more although lockRows has: a statement must not depend on
--- another's care. The last error stays; what a rule said when it suspended the row is over.
+-- Checks the states again, so that the statement is safe by itself. Keeps the last error, but drops
+-- a suspension rule's words.
 UPDATE local_message AS m
 SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 5, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (0, 3);
 
 -- resumeRows
--- The states are looked at once more although lockRows has: a statement must not depend on
--- another's care. The last error stays; what a rule said when it suspended the row is over.
+-- Checks the states again, so that the statement is safe by itself. Keeps the last error, but drops
+-- a suspension rule's words.
 UPDATE local_message AS m
 SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (5);
@@ -792,11 +783,11 @@ ON CONFLICT (table_name, scope, value)
 DO UPDATE SET reason = excluded.reason, author = excluded.author, ends_at = excluded.ends_at, gmt_create = excluded.gmt_create;
 
 -- deleteSuspension
--- Locks its one rule; the messages under it are resumed by the statements after it.
+-- Locks its one rule; later statements resume its messages.
 DELETE FROM local_message_suspension WHERE table_name = 'local_message' AND scope = ? AND value = ?;
 
 -- listSuspendedBy
--- Aliases: id lock_version. Rows suspended by this rule, told by the beginning of fail_reason.
+-- Aliases: id lock_version. Rows suspended by this rule, found by the beginning of fail_reason.
 SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version FROM local_message AS m
 WHERE m.state = 5 AND instr(m.fail_reason COLLATE BINARY, ?) = 1
 ORDER BY m.id LIMIT ?;
