@@ -1,4 +1,4 @@
-/** One message as a request, and what its answer, or its breaking, means. */
+/** Builds the request of a message and interprets its answer or error. */
 import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import type { Outcome } from "../publishing/call.ts";
@@ -10,7 +10,7 @@ import type { HttpSettings } from "./settings.ts";
 import { sign, webhookId } from "./signature.ts";
 import type { Target } from "./target.ts";
 
-/** The request of a message, or why there is none. */
+/** The request of a message, or the reason why there is none. */
 export function requestOf(
   message: OutgoingMessage,
   target: Target,
@@ -32,7 +32,6 @@ export function requestOf(
   return { target, method: "POST", headers, body, timeoutMs };
 }
 
-/** What became of the message. */
 export function outcomeOf(
   exchange: Exchange,
   { type, key }: OutgoingMessage,
@@ -48,7 +47,6 @@ export function outcomeOf(
   });
 }
 
-/** What the headers of a request are made of. */
 interface HeaderParts {
   readonly id: string;
   readonly body: Uint8Array;

@@ -19,9 +19,9 @@ export type { RabbitmqOptions, RabbitmqRoute } from "./options.ts";
 export { rabbitmqOptionsFromUrl } from "./url.ts";
 
 /**
- * A broker that publishes to RabbitMQ. Opens nothing until the first `publish` or `check`. Throws
- * `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is
- * `exchange/routing key#channel-number`, with the number that RabbitMQ confirmed.
+ * A broker that publishes to RabbitMQ. Connects at the first `publish` or `check`. Throws
+ * `ConfigurationError` for invalid options. The receipt (`message_id`) is `exchange/routing
+ * key#channel-number`, with the number that RabbitMQ confirmed.
  */
 export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   const options = isConnection(given) ? { connection: given } : given;
@@ -78,12 +78,12 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   });
 }
 
-/** Anything else is looked at as options. */
+/** Anything else is treated as options. */
 function isConnection(given: RabbitmqOptions | RabbitmqConnection): given is RabbitmqConnection {
   return typeof given === "object" && given !== null && "createConfirmChannel" in given;
 }
 
-/** Somebody has to change something before these go away. */
+/** Failures that last until someone changes something. */
 const LASTING: ReadonlySet<string> = new Set(["MISSING_PEER", "ACCESS_REFUSED"]);
 
 /** The broker of `amqp://host1,host2/vhost?exchange=shop`; see {@link rabbitmqOptionsFromUrl}. */

@@ -1,4 +1,4 @@
-/** Where a connection of our own goes, out of `redis://…` or `rediss://…`. */
+/** The address of our own connection, from `redis://…` or `rediss://…`. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
@@ -52,7 +52,6 @@ export function addressOf(url: string | URL, { username, password, tls }: Creden
   };
 }
 
-/** Undefined where there is none. */
 function decoded(what: string, text: string): string | undefined {
   return text === "" ? undefined : percentDecoded(`redis broker: the ${what} in the url`, text);
 }

@@ -1,7 +1,6 @@
-/** Access keys, as both protocols of RocketMQ ask for them. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 
-/** What access control asks for. */
+/** Access keys, the same for both protocols of RocketMQ. */
 export interface AccessKeys {
   readonly accessKey: string;
   readonly secretKey: string;

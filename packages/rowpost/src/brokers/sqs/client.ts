@@ -10,7 +10,6 @@ export interface Entry {
   readonly MessageDeduplicationId?: string;
 }
 
-/** Why the server did not take an entry. */
 export interface FailedEntry {
   readonly Id?: string | undefined;
   readonly Code?: string | undefined;
@@ -18,13 +17,13 @@ export interface FailedEntry {
   readonly SenderFault?: boolean | undefined;
 }
 
-/** What the server says to a SendMessageBatch. */
+/** Answer to a SendMessageBatch. */
 export interface BatchAnswer {
   readonly Successful?: readonly { readonly Id?: string | undefined; readonly MessageId?: string | undefined }[];
   readonly Failed?: readonly FailedEntry[];
 }
 
-/** An `SQSClient`, made by us or by the user. */
+/** An `SQSClient`, our own or one passed in. */
 export interface SqsClient {
   send(command: unknown, options: { readonly abortSignal: AbortSignal }): Promise<unknown>;
   destroy(): void;
@@ -40,7 +39,7 @@ export interface SqsModule {
   }) => unknown;
 }
 
-/** Loads the client. Rejects with `MissingPeerError`. */
+/** Rejects with `MissingPeerError`. */
 export function loadSqs(): Promise<SqsModule> {
   const name = "@aws-sdk/client-sqs";
   return loadedPeer(import("@aws-sdk/client-sqs"), name, { neededFor: "rowpost/sqs", range: "^3.600.0" });
