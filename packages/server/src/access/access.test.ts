@@ -1,4 +1,4 @@
-/** Sessions, with a store whose answers come when the test says so. */
+/** Sessions on a store whose answers the test times. */
 import type { OperationsStore } from "rowpost/admin";
 import { expect, test } from "vitest";
 import { createAccess } from "./access.ts";

@@ -1,12 +1,11 @@
-/** Rights that reach some topics only. */
+/** Rights limited to some topics. */
 import { z } from "zod";
 
-/** Names of topics, or their beginnings with `*` behind them. Undefined: all topics. */
+/** Topic names, or prefixes followed by `*`. Undefined: all topics. */
 export type Topics = readonly string[] | undefined;
 
 export const topicsSchema = z.array(z.string().min(1).max(255)).min(1);
 
-/** Does this topic belong to them? */
 export function reaches(topics: Topics, topic: string): boolean {
   return (
     topics === undefined ||
@@ -14,7 +13,7 @@ export function reaches(topics: Topics, topic: string): boolean {
   );
 }
 
-/** The one topic that they are, for a filter; undefined: there are others, or may be. */
+/** The topic, if the rights cover exactly one; for a filter. */
 export function onlyTopic(topics: Topics): string | undefined {
   const [only, ...others] = topics ?? [];
   return others.length > 0 || only?.endsWith("*") === true ? undefined : only;

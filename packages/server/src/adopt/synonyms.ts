@@ -1,4 +1,4 @@
-/** What people call the columns of a message table, and what they write into the comments. */
+/** Common names and comments of columns in message tables. */
 import type { LayoutColumns } from "rowpost";
 import type { ColumnKind } from "./catalog.ts";
 
@@ -17,7 +17,7 @@ const words = (text: string): string[] => text.split(" ");
 const INSTANT = ["instant", "text"] as const;
 const TEXT = ["text"] as const;
 
-/** In the order in which they are told. */
+/** In order of display. */
 export const KNOWN: readonly Known[] = [
   {
     property: "id",

@@ -1,9 +1,9 @@
-/** Brings pending notices to their channels: one to each at a time, in their order. */
+/** Sends pending notices, in order and one at a time for each channel. */
 import type { Logger, Metrics } from "rowpost";
 import type { Channel } from "./channels/send.ts";
 import type { AlertsState, Notice } from "./state.ts";
 
-/** Waits after the first and the second attempt that failed; after the third it is given up. */
+/** Waits after the first and second failed attempt; after the third the notice is given up. */
 const BACKOFF_MS = [15_000, 60_000] as const;
 
 export interface DeliveryParts {
@@ -13,7 +13,7 @@ export interface DeliveryParts {
   readonly metrics: Metrics;
 }
 
-/** The state after one attempt for each channel that has something to take. */
+/** The state after one attempt for each channel that has a pending notice. */
 export async function deliver(state: AlertsState, parts: DeliveryParts): Promise<AlertsState> {
   const attempts = parts.channels.flatMap((channel) => {
     const { name } = channel.config;
@@ -40,7 +40,7 @@ export async function deliver(state: AlertsState, parts: DeliveryParts): Promise
   return { ...next, notices: next.notices.filter(({ deliveries }) => Object.keys(deliveries).length > 0) };
 }
 
-/** Is there anything to send now? */
+/** Whether a notice can be sent now. */
 export function hasDue({ clockMs, notices }: AlertsState): boolean {
   return notices.some(({ deliveries }) => Object.values(deliveries).some(({ nextMs }) => nextMs <= clockMs));
 }
@@ -70,7 +70,7 @@ function refused(
   return taken(notice, name);
 }
 
-/** Channels that are no longer in the configuration take nothing. */
+/** Drops deliveries to channels that were removed from the configuration. */
 function withoutUnknown(state: AlertsState, channels: readonly Channel[]): AlertsState {
   const known = new Set(channels.map(({ config }) => config.name));
   const notices = state.notices.map((notice) => ({

@@ -1,4 +1,4 @@
-/** `rowpost status --check`: what is beyond its threshold, for monitoring. */
+/** `rowpost status --check`: exceeded thresholds, for monitoring. */
 import { type Command, Option } from "commander";
 import type { OutboxStatus } from "rowpost/admin";
 import { duration, wholeNumber } from "./arguments.ts";
@@ -13,7 +13,7 @@ export interface CheckFlags {
   readonly minRelays: number;
 }
 
-/** Something that is beyond its threshold. */
+/** An exceeded threshold. */
 export interface Problem {
   readonly check: "oldest" | "failed" | "relays" | "broker";
   readonly text: string;
@@ -37,7 +37,7 @@ export function addCheckOptions(command: Command): Command {
     .option("--min-relays <n>", "with --check: so many relays have to run", wholeNumber(0, 10_000), 1);
 }
 
-/** What is beyond its threshold, the gravest first. */
+/** The gravest first. */
 export function problemsOf(status: OutboxStatus, flags: CheckFlags): Problem[] {
   const alive = status.instances.filter((instance) => instance.alive);
   const problems: Problem[] = [];
@@ -65,7 +65,7 @@ export function problemsOf(status: OutboxStatus, flags: CheckFlags): Problem[] {
   return problems;
 }
 
-/** One line for each, or `ok`. */
+/** One line each, or `ok`. */
 export function problemsText(problems: readonly Problem[]): string {
   return problems.length === 0 ? "ok" : problems.map(({ text }) => withoutControls(text)).join("\n");
 }

@@ -1,4 +1,4 @@
-/** Options about message types that consumers confirm: `--confirm` and `--consumers`. */
+/** Options about confirmed message types: `--confirm` and `--consumers`. */
 import { type Command, Option } from "commander";
 import type { ConfirmedType, RelayMessageType } from "rowpost";
 import { understand } from "../broker-routes.ts";
@@ -12,7 +12,6 @@ import { type CommandContext, keepSecret } from "./context.ts";
 /** Names of consumers by message type. */
 export type ConsumersByType = Readonly<Record<string, readonly string[]>>;
 
-/** Adds `--consumers`. */
 export function addConsumersOption(command: Command): Command {
   return command.addOption(
     new Option(
@@ -22,7 +21,7 @@ export function addConsumersOption(command: Command): Command {
   );
 }
 
-/** Where a topic with confirmations is. */
+/** Location of a confirmations topic. */
 export interface TopicFlags {
   readonly confirmations?: string;
   readonly confirmationsBroker?: string;
@@ -31,7 +30,7 @@ export interface TopicFlags {
   readonly once?: true;
 }
 
-/** Adds `--confirmations` and where that topic is. */
+/** Adds `--confirmations` and the topic's location. */
 export function addTopicOptions(command: Command): Command {
   return command
     .option(
@@ -63,12 +62,12 @@ export function topicSource(context: CommandContext, flags: TopicFlags): Confirm
   return { url, environment, label: brokerLabel(url), topic, group };
 }
 
-/** What `createOutbox` takes as its types. */
+/** The types of `createOutbox`. */
 export function confirmedTypes(consumers: ConsumersByType = {}): readonly ConfirmedType[] {
   return Object.entries(consumers).map(([name, names]) => ({ name, confirm: { consumers: names } }));
 }
 
-/** The token that consumers send, out of the environment; undefined: there is none. */
+/** The consumers' token from the environment, if set. */
 export function confirmToken(context: CommandContext): string | undefined {
   const token = context.environment[CONFIRM_TOKEN_VARIABLE];
   if (token === undefined || token === "") return undefined;

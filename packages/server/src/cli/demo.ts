@@ -1,4 +1,4 @@
-/** `rowpost demo`: the whole thing at work, with nothing installed; or on real servers. */
+/** `rowpost demo`: a full demo without an installation, or on real servers. */
 import { Command, Option } from "commander";
 import { BROKER_URL_VARIABLE, brokerForms, brokerKind, brokerSecret } from "../broker-url.ts";
 import { DATABASE_URL_VARIABLE, parseDatabaseUrl } from "../database-url.ts";
@@ -17,10 +17,9 @@ interface DemoFlags {
 
 /** Orders of `--once` without `--orders`. */
 const ORDERS_ONCE = 200;
-/** Orders a second of a demo without end. */
+/** Orders a second of an endless demo. */
 const RATE = 20;
 
-/** The command; `finish` takes its exit code. */
 export function demoCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return new Command("demo")
     .description("a small shop, its relay and a real consumer that often fails; watch nothing get lost")

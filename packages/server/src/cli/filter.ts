@@ -1,4 +1,4 @@
-/** Options that say which messages are meant, and who does what to them and why. */
+/** Options that select messages, and the author and reason of a change. */
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import type { MessageFilter, MessageState, OperatorAction } from "rowpost/admin";
@@ -25,7 +25,7 @@ export interface ActionFlags {
   readonly author?: string;
 }
 
-/** Adds the filter options; all that are given must hold. */
+/** Adds the filter options; all given ones must match. */
 export function addFilterOptions(command: Command): Command {
   return command
     .option("--id <ids>", "ids, several with commas", listOf(messageId))
@@ -53,7 +53,7 @@ export function addActionOptions(command: Command): Command {
     .option("--author <name>", "who; kept in the audit table (default: the user of the operating system)");
 }
 
-/** The filter that the options mean; fields that were not given are left out. */
+/** The filter of the options, without missing ones. */
 export function filterOf(flags: FilterFlags): MessageFilter {
   return {
     ...(flags.id === undefined ? {} : { ids: flags.id }),
@@ -69,8 +69,8 @@ export function filterOf(flags: FilterFlags): MessageFilter {
 }
 
 /**
- * The filter of a command that changes messages in the `allowed` states. Without any filter it
- * would mean all of them, which is refused.
+ * The filter of a command that changes messages in the `allowed` states. An empty filter would
+ * select all of them and is refused.
  */
 export function changingFilter(flags: FilterFlags, allowed: readonly MessageState[]): MessageFilter {
   const filter = filterOf(flags);
@@ -86,7 +86,7 @@ export function changingFilter(flags: FilterFlags, allowed: readonly MessageStat
   return filter;
 }
 
-/** Who and why. `defaultReason` undefined: a reason has to be given. */
+/** Author and reason. Without `defaultReason` a reason is required. */
 export function actionOf(context: CommandContext, flags: ActionFlags, defaultReason?: string): OperatorAction {
   const reason = flags.reason?.trim() ?? "";
   if (reason === "" && defaultReason === undefined) {
@@ -100,7 +100,7 @@ export function actionOf(context: CommandContext, flags: ActionFlags, defaultRea
   };
 }
 
-/** Name of the OS user; in a container with an unknown user id there is none. */
+/** Name of the OS user; a container with an unknown user id has none. */
 function currentUser(context: CommandContext): string {
   try {
     return userInfo().username;

@@ -1,25 +1,23 @@
-/** How the findings of `rowpost reconcile` look: a table for people, JSON, CSV. */
+/** Output of `rowpost reconcile`: a table, JSON or CSV. */
 import { FINDING_KINDS, type Finding, type ReconcileReport } from "rowpost/admin";
 import type { CommandContext } from "./context.ts";
 import { countText, printLine, shortened, tableText } from "./output.ts";
 
-/** The choices of `--format`. */
 export const FORMATS = ["table", "json", "csv"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** Takes findings as they come. */
+/** Receives findings one by one. */
 export interface FindingsOutput {
   add(finding: Finding): void;
-  /** Prints what is left, and what it came to. */
+  /** Prints the rest and the totals. */
   end(report: ReconcileReport): void;
 }
 
-/** Makes the output of a format. */
 export function createFindingsOutput(context: CommandContext, format: Format): FindingsOutput {
   return { table: tableOutput, json: jsonOutput, csv: csvOutput }[format](context);
 }
 
-/** Rows of a table for people, whose columns are as wide as all of them need. */
+/** Rows of a table, whose columns fit all of them. */
 const MOST_SHOWN = 1_000;
 
 function tableOutput(context: CommandContext): FindingsOutput {
@@ -105,7 +103,7 @@ function csvOutput({ stderr, stdout }: CommandContext): FindingsOutput {
   };
 }
 
-/** A key is somebody's input: a spreadsheet must not take it for a formula. */
+/** A key is user input: a spreadsheet must not take it for a formula. */
 export function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

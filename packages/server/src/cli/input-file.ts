@@ -1,4 +1,3 @@
-/** Text that a command reads: `--file`. */
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { describeError } from "rowpost";

@@ -1,4 +1,4 @@
-/** Options that `rowpost relay` and `rowpost serve` share, and the relay that they mean. */
+/** Options shared by `rowpost relay` and `rowpost serve`, and the relay they start. */
 import { type Command, Option } from "commander";
 import type { Broker, Logger } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
@@ -49,7 +49,7 @@ export function addBrokerOptions(command: Command): Command {
     );
 }
 
-/** Adds how a relay works, what becomes of its messages, and where it tells of itself. */
+/** Adds the relay's settings, the treatment of messages, and logs and metrics. */
 export function addRelayOptions(command: Command): Command {
   addRelaySettings(command);
   addConsumersOption(command);
@@ -67,14 +67,14 @@ export function addRelayOptions(command: Command): Command {
     .addOption(new Option("--log-format <format>", "json, or pretty on a terminal").choices(["json", "pretty"]));
 }
 
-/** A relay that the options mean; nothing is opened yet. */
+/** The relay of the options; nothing is open yet. */
 export interface RelayPlan {
-  /** Runs it on this database, and closes its broker. */
+  /** Runs it on this database and closes its broker. */
   run(
     opened: OpenedDatabase,
     how: Pick<DaemonOptions, "once" | "beside"> & { readonly logger: Logger },
   ): Promise<ExitCode>;
-  /** Of its brokers, for people; without secrets. */
+  /** Names of its brokers for texts, without secrets. */
   readonly label: string;
 }
 
@@ -116,8 +116,8 @@ export function planRelay(context: CommandContext, flags: RelayFlags): RelayPlan
 }
 
 /**
- * What is published to memory: or stdout: reaches nobody else, and is `sent`. Beside a relay that
- * works for others that would lose its messages.
+ * Messages published to memory: or stdout: become `sent` and reach nobody else. Beside a relay that
+ * works for others they would be lost.
  */
 async function refuseToSwallow(broker: Broker, { database, layout }: OpenedDatabase): Promise<void> {
   const name = [broker.name, ...(broker.routes?.brokers ?? [])].find((each) => /^(memory|stdout)\b/.test(each));
@@ -134,7 +134,7 @@ async function refuseToSwallow(broker: Broker, { database, layout }: OpenedDatab
   }
 }
 
-/** The format that the options mean: pretty for people, on a terminal. */
+/** The format of the options; pretty on a terminal. */
 export function logFormatOf(
   { stderr }: CommandContext,
   { json, logFormat }: Pick<RelayFlags, "json" | "logFormat">,

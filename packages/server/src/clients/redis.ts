@@ -1,9 +1,8 @@
-/** Clients of ioredis by the options of a broker's URL. */
 import { Redis } from "ioredis";
 import type { RedisOptions } from "rowpost/redis";
 import { tlsOf } from "./tls.ts";
 
-/** `lazy`: it connects at its first command, or never. */
+/** A client for a broker's URL. `lazy`: connects at its first command. */
 export function redisClient(options: RedisOptions, { lazy }: { readonly lazy: boolean }): Redis {
   const { url, username, password, tls } = options;
   const client = new Redis(String(url), {
@@ -14,7 +13,7 @@ export function redisClient(options: RedisOptions, { lazy }: { readonly lazy: bo
     disconnectTimeout: 100,
     lazyConnect: lazy,
   });
-  // Each command that it concerns fails too.
+  // Affected commands fail as well.
   client.on("error", () => undefined);
   return client;
 }

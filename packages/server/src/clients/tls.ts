@@ -1,7 +1,7 @@
-/** Settings of TLS in a broker's URL, as clients other than our own take them. */
+/** TLS settings of a broker's URL for other clients. */
 import type { KafkaTlsOptions } from "rowpost/kafka";
 
-/** What `tls.connect` takes. */
+/** Options of `tls.connect`. */
 export interface NodeTls {
   readonly ca?: string | Buffer;
   readonly cert?: string | Buffer;

@@ -1,4 +1,4 @@
-/** Which brokers the confirmation topic may be on. */
+/** Brokers that may hold the confirmations topic. */
 import { brokerForms, brokerKind } from "../broker-url.ts";
 import type { Consume } from "../consumers/place.ts";
 import { InputError } from "../failure.ts";

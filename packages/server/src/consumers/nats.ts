@@ -1,4 +1,4 @@
-/** Messages of a stream of NATS JetStream, through a consumer of it that is there. */
+/** Messages of a NATS JetStream stream, through an existing consumer. */
 import { connect } from "@nats-io/transport-node";
 import { consumeNats } from "rowpost/consume";
 import { natsOptionsFromUrl } from "rowpost/nats";

@@ -1,19 +1,18 @@
-/** Where a consumer reads, by the URL of its broker. */
 import type { Transaction } from "rowpost";
 import type { ConsumeOptions, Consumption } from "rowpost/consume";
 
 export interface ConsumePlace {
-  /** Of the broker, with the variables that it reads. */
+  /** URL of the broker, with its variables applied. */
   readonly url: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** RabbitMQ: the queue; NATS and Redis: the stream. */
   readonly topic: string;
-  /** NATS: the consumer of the stream. RabbitMQ has none. */
+  /** NATS: the consumer of the stream. Unused for RabbitMQ. */
   readonly group: string;
 }
 
-/** What every consumer is told, whatever its broker. */
+/** Options common to all consumers. */
 export type CommonOptions = ConsumeOptions<unknown, Transaction> & { readonly unhandled?: () => void };
 
-/** Begins to read; throws what the broker says to that. */
+/** Starts to read; throws the broker's error. */
 export type Consume = (place: ConsumePlace, options: CommonOptions) => Promise<Consumption>;

@@ -1,15 +1,15 @@
-/** What the demo shows at one moment. */
+/** The demo's display at one moment. */
 import { describeError, type Logger } from "rowpost";
 import type { StateCounts } from "./tables.ts";
 
-/** A failure that the relay or the shop met. */
+/** A failure of the relay or the shop. */
 export interface Trouble {
   readonly atMs: number;
   readonly text: string;
 }
 
 export interface Snapshot {
-  /** From where to where. */
+  /** Source and destination. */
   readonly database: string;
   readonly consumer: string;
   readonly committed: number;
@@ -24,15 +24,14 @@ export interface Snapshot {
   readonly lastFailures: readonly Trouble[];
 }
 
-/** How often the rate is measured. */
+/** Interval of the rate. */
 const RATE_MS = 1_000;
 const RATES = 40;
 const FAILURES = 5;
 
-/** Collects what lies between two snapshots: rates and the last failures. */
+/** Rates and last failures between two snapshots. */
 export interface Recent {
   failure(text: string): void;
-  /** Looks at the number of messages sent so far. */
   sent(total: number): void;
   readonly rates: readonly number[];
   readonly lastFailures: readonly Trouble[];
@@ -59,7 +58,7 @@ export function createRecent(now: () => number = () => performance.now()): Recen
   };
 }
 
-/** Tells warnings and errors as trouble: the picture has a place for that. */
+/** Shows warnings and errors as trouble in the picture. */
 export function troubleLogger(who: string, onTrouble: (text: string) => void): Logger {
   const tell = (text: string, fields?: Readonly<Record<string, unknown>>): void => {
     const error = fields?.["error"];

@@ -1,4 +1,4 @@
-/** What goes in and comes out of the routes about alerts. */
+/** Schemas of the routes about alerts. */
 import { z } from "zod";
 import { RULE_NAMES, SEVERITIES } from "../alerts/rules.ts";
 import { reason, text } from "./schemas.ts";
@@ -13,7 +13,7 @@ export const silenceBody = z.object({
   rule: z.enum(RULE_NAMES).optional(),
   /** Topic, type or broker; absent: all. */
   subject: text(255).optional(),
-  /** It ends by itself after this long; seven days at most. */
+  /** Duration; seven days at most. */
   forMs: z
     .number()
     .int()
@@ -27,9 +27,9 @@ export const silenceEnded = z.object({ ended: z.string() });
 
 const channelAnswer = z.object({
   at: z.string(),
-  /** It has taken the notice. */
+  /** It accepted the notice. */
   ok: z.boolean(),
-  /** What it said; without secrets. */
+  /** Its answer, without secrets. */
   answer: z.string(),
 });
 
@@ -37,29 +37,29 @@ export const channelTested = channelAnswer;
 
 const alert = z.object({
   rule: z.string(),
-  /** Topic, type, broker, or what is suspended; empty: the whole table. */
+  /** Topic, type, broker or suspension; empty: the whole table. */
   subject: z.string(),
   severity: z.enum(SEVERITIES),
-  /** `waiting`: it has to hold for longer before anybody is told. */
+  /** `waiting`: it must hold for longer before it fires. */
   phase: z.enum(["firing", "waiting"]),
   title: z.string(),
   why: z.string(),
-  /** What to begin with. */
+  /** The first command to run. */
   command: z.string(),
-  /** At its worst. */
+  /** The highest value. */
   peak: z.string(),
   since: z.string(),
   forMs: z.number(),
-  /** Of the message that it is about. */
+  /** Of the message concerned. */
   messageId: z.string().optional(),
-  /** Id of the silence by which nobody is told. */
+  /** Id of the silence that mutes it. */
   silence: z.string().optional(),
 });
 
 export const alertList = z.object({
   /** The gravest first. */
   items: z.array(alert),
-  /** What was, the newest first; at most 50. */
+  /** Past alerts, the newest first; at most 50. */
   past: z.array(
     z.object({
       rule: z.string(),
@@ -70,7 +70,7 @@ export const alertList = z.object({
       forMs: z.number(),
     }),
   ),
-  /** Active ones, and those that ended within 30 days; the newest first, at most 100. */
+  /** Active silences and those ended within 30 days; the newest first, at most 100. */
   silences: z.array(
     z.object({
       id: z.string(),
@@ -83,20 +83,20 @@ export const alertList = z.object({
       active: z.boolean(),
     }),
   ),
-  /** All that there are, with their names in the language of the page. */
+  /** All rules, with names in the page's language. */
   rules: z.array(z.object({ rule: z.enum(RULE_NAMES), name: z.string() })),
   channels: z.array(
     z.object({
       name: z.string(),
-      /** This console can send a test to it. */
+      /** This console can send it a test. */
       canTest: z.boolean(),
-      /** How its last notice went; absent: it has got none. */
+      /** Result of its last notice; absent: none yet. */
       last: channelAnswer.optional(),
     }),
   ),
-  /** A process evaluates alerts; else what is shown may be over long since. */
+  /** A process evaluates alerts; otherwise the state may be outdated. */
   isEvaluated: z.boolean(),
-  /** How old this knowledge is; absent: nobody has ever looked. */
+  /** Age of the state; absent: never evaluated. */
   ageMs: z.number().optional(),
   asOf: z.string(),
 });

@@ -1,4 +1,4 @@
-/** The part of the route table that means many messages. */
+/** Routes for changes of many messages. */
 import {
   changedCount,
   operationAnswer,
@@ -14,7 +14,7 @@ import {
 import { change, look, lookFiltered, type Route } from "./route.ts";
 import { reasonBody } from "./schemas.ts";
 
-/** The preview, not a version, says what was seen. */
+/** The preview replaces the version check. */
 const widely = { method: "POST", role: "operator", changes: true, limited: "filtered" } as const;
 
 export const BULK_ROUTES = {

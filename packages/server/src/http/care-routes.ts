@@ -1,4 +1,4 @@
-/** The part of the route table that looks for what went wrong. */
+/** Routes for finding problems. */
 import { examination, unconfirmedList } from "./care-schemas.ts";
 import { look, type Route } from "./route.ts";
 

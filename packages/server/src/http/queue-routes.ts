@@ -1,4 +1,4 @@
-/** The part of the route table that means the message queue stored in SQL. */
+/** Routes of the message queue stored in SQL. */
 import {
   queueBody,
   queueChanged,

@@ -6,7 +6,6 @@ import { addQueueOptions, withQueue } from "./connection.ts";
 import { addTopicOptions, type TopicFlags, topicOptions } from "./topic-options.ts";
 import { topicsText } from "./topics.ts";
 
-/** The command; `finish` takes its exit code. */
 export function alterCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addTopicOptions(new Command("alter")))
     .description("give a topic more partitions, or another retention")

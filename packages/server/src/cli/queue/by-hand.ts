@@ -1,4 +1,4 @@
-/** Who changes a group by hand, and why. */
+/** Author and reason of a change to a group. */
 import { type Command, InvalidArgumentError } from "commander";
 import type { HandReport } from "rowpost/queue";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -15,7 +15,7 @@ export function addHandOptions(command: Command): Command {
     .option("--author <name>", "who; kept with it (default: the user of the operating system)");
 }
 
-/** Who and why; without --reason it is `usual`, or refused. */
+/** Without --reason it is `usual`, or refused. */
 export function handOf(
   context: CommandContext,
   flags: HandFlags,
@@ -31,7 +31,7 @@ export function queueId(text: string): string {
   throw new InvalidArgumentError(`"${text}" is not an id: ids are the decimal numbers that send and tail print.`);
 }
 
-/** Exit code 1 when a message that was named is in no state for the change. */
+/** Exit code 1 if the state of a named message does not allow the change. */
 export function printReport(
   context: CommandContext,
   report: HandReport,

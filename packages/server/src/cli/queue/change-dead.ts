@@ -25,7 +25,6 @@ function chosen({ id, all, error }: Chosen): { ids?: readonly string[]; all?: tr
   return { ...(id === undefined ? { all: true } : { ids: id }), ...(error === undefined ? {} : { error }) };
 }
 
-/** The command; `finish` takes its exit code. */
 export function redeliverCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(addDeadFilter(addChoice(new Command("redeliver")))))
     .description("deliver dead letters of a consumer group again, with all their attempts; what waits anyway, at once")
@@ -49,7 +48,6 @@ Examples:
     });
 }
 
-/** The command; `finish` takes its exit code. */
 export function discardCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(addChoice(new Command("discard"))))
     .description("give dead letters of a consumer group up for good; a record says who did it")
@@ -70,7 +68,6 @@ Examples:
     });
 }
 
-/** The command; `finish` takes its exit code. */
 export function editCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(new Command("edit")))
     .description("append a changed copy of a dead letter for its consumer group alone, and discard the old one")

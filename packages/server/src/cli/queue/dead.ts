@@ -1,4 +1,4 @@
-/** `rowpost queue dead`: what a group has given up, or gets again. */
+/** `rowpost queue dead`: dead letters of a group and their redeliveries. */
 import { Command, Option } from "commander";
 import type { DeadLetter } from "rowpost/queue";
 import { wholeNumber } from "../arguments.ts";
@@ -28,7 +28,6 @@ export function addDeadFilter(command: Command): Command {
     );
 }
 
-/** The command; `finish` takes its exit code. */
 export function deadCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addDeadFilter(new Command("dead")))
     .description("list the dead letters of a consumer group, with their errors")
@@ -64,7 +63,7 @@ Examples:
     });
 }
 
-/** Bytes as base64: JSON has no other way. */
+/** JSON needs bytes as base64. */
 function bodyOf(body: unknown): unknown {
   return body instanceof Uint8Array ? Buffer.from(body).toString("base64") : body;
 }

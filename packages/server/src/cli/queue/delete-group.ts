@@ -1,4 +1,4 @@
-/** `rowpost queue delete-group`: removes a consumer group that nobody reads with any more. */
+/** `rowpost queue delete-group`: removes an unused consumer group. */
 import { Command } from "commander";
 import { CommandFailure } from "../../failure.ts";
 import { InputError } from "../arguments.ts";
@@ -10,7 +10,6 @@ interface DeleteGroupFlags extends QueueFlags {
   readonly yes?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function deleteGroupCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("delete-group"))
     .description("remove a consumer group that nobody reads with any more: its progress, redeliveries and dead letters")

@@ -21,7 +21,6 @@ interface SendFlags extends QueueFlags {
 /** Messages of one append. */
 const BATCH = 500;
 
-/** The command; `finish` takes its exit code. */
 export function sendCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("send"))
     .description("append a message, or one for each line of a file")
