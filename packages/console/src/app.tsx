@@ -1,4 +1,4 @@
-/** The frame around every page: who is in, the bar above, the menu, and what is told aloud. */
+/** The frame of every page: login, top bar, menu, announcements. */
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -83,7 +83,7 @@ function Frame() {
   );
 }
 
-/** The page of the address. The focus goes to its heading, as with a page that was loaded. */
+/** The page of the address. Focuses its heading, as after a page load. */
 function Content() {
   const { id, page, source: named } = place.value;
   const source = named || (meta.value?.sources[0]?.name ?? "");

@@ -1,4 +1,4 @@
-/** Who is told, how the last notice went, and a test of it. */
+/** The alert channels, their last notice, and a test. */
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { announce } from "../announce.ts";

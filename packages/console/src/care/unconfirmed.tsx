@@ -1,4 +1,4 @@
-/** Messages that are sent and that no consumer has confirmed yet, and confirmations of none. */
+/** Sent messages without confirmation, and confirmations without a message. */
 
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
@@ -160,7 +160,7 @@ function MessageRow({ again, message, source }: RowProps) {
   );
 }
 
-/** As it was seen: of two at once the later one is told. */
+/** With a version check: of two concurrent changes the later one is refused. */
 function Change({ again, message, source, what }: RowProps & { readonly what: "confirm" | "resend" }) {
   const seen = useSignal<string | undefined>(undefined);
   const { message: texts } = words.value;

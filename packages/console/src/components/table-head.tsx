@@ -1,9 +1,8 @@
-/** The head of a table, from the words of its columns. */
 interface TableHeadProps<Name extends string> {
   readonly columns: Readonly<Record<Name, string>>;
-  /** In their order. */
+  /** In order. */
   readonly names: readonly Name[];
-  /** Those of numbers. */
+  /** Numeric columns. */
   readonly right?: readonly Name[];
 }
 

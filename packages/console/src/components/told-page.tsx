@@ -1,4 +1,4 @@
-/** A page that says what it is about, and then shows what it has loaded. */
+/** A page with an introduction and its loaded data. */
 import type { ComponentChildren } from "preact";
 import type { Polled } from "../api/polling.ts";
 import { Loaded } from "./problem.tsx";

@@ -1,4 +1,3 @@
-/** The words of the language that is set. */
 import { computed } from "@preact/signals";
 import { language } from "../settings.ts";
 import { type Dictionary, en } from "./en.ts";

@@ -1,10 +1,9 @@
-/** A consumer group, and whether it runs. */
 import type { AnswerOf } from "rowpost-server/api";
 import { queueWords } from "../language/queue.ts";
 
 export type Group = AnswerOf<"queueGroups">["items"][number];
 
-/** Paused by whom, or whether anybody reads. */
+/** Who paused it, or whether it has a reader. */
 export function GroupState({ group: { partitions, paused } }: { readonly group: Group }) {
   const texts = queueWords.value;
   if (paused !== undefined)

@@ -1,4 +1,4 @@
-/** Addresses of the queue's pages: all that they show stands in the query. */
+/** Addresses of the queue's pages; the query has all their state. */
 import { hrefOf } from "../address.ts";
 
 export interface QueuePlace {
