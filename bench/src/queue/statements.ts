@@ -1,7 +1,6 @@
-/** The library's own statement builders of the queue, as far as the raw loop needs them. */
+/** Structural types of the queue's statement builders used by the raw loop. */
 import type { BareStatement } from "../servers/server.ts";
 
-/** The builders that the loop uses. */
 export interface RawQueueStatements {
   readonly consume: {
     readMessages(request: {
@@ -15,12 +14,12 @@ export interface RawQueueStatements {
     }): BareStatement;
     moveProgress(key: Key, move: RawMove): BareStatement;
     insertRecords(key: Key, recorded: RawRecords): BareStatement;
-    /** Both by one statement, where the engine can. */
+    /** Both in one statement, if the engine can. */
     moveAndRecord?(key: Key, move: RawMove, recorded: RawRecords): BareStatement;
   };
 }
 
-/** Where a group is, and goes. */
+/** Position of a group before and after. */
 export interface RawMove {
   readonly partition: number;
   readonly owner: string;
@@ -31,7 +30,7 @@ export interface RawMove {
   readonly month: number;
 }
 
-/** What it has consumed. */
+/** Consumed messages. */
 export interface RawRecords {
   readonly month: number;
   readonly round: number;
