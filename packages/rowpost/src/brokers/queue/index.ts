@@ -36,7 +36,7 @@ const MOST = { items: 500, bytes: 1_048_576 } as const;
 const TRIES = 3;
 /**
  * A slower conflict was a wait for a lock. Retrying it on the session that all topics share would
- * hold up the others.
+ * hold up the others (rule: isolation).
  */
 const PATIENCE_MS = 200;
 

@@ -12,7 +12,9 @@ export interface NodeRequest extends AsyncIterable<unknown> {
 
 /** A response of node:http or Express. */
 export interface NodeResponse {
+  /** Begins the response. */
   writeHead(status: number, headers: Readonly<Record<string, string>>): { end(body: string): unknown };
+  /** Breaks it off. */
   destroy(): unknown;
 }
 
