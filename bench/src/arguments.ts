@@ -17,7 +17,6 @@ export interface BenchArguments {
   readonly variants: readonly string[];
   /** How often `relay-takeover` ends a relay. Default 10, with `--quick` 2. */
   readonly rounds: number;
-  /** Broker of the scenario `outbox-broker`. */
   readonly broker: string;
 }
 

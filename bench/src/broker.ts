@@ -2,7 +2,6 @@
 import type { Broker, OutgoingMessage, PublishResult } from "rowpost";
 import { receiptOf } from "./raw/drain.ts";
 
-/** Called with each batch handed over. */
 export type Handed = (batch: readonly OutgoingMessage[]) => void;
 
 /**

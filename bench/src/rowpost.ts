@@ -12,7 +12,6 @@ export interface OpenedRowpost {
   readonly close: () => Promise<void>;
 }
 
-/** The part of the queue's rewinding that sets milestones. */
 export interface Rewinding {
   setMilestones(request: {
     readonly topic: string;
@@ -125,7 +124,6 @@ export async function loadQueueStatements(product: Product): Promise<RawQueueSta
   return (await beside(`databases/${dialect}/queue/statements`)) as RawQueueStatements;
 }
 
-/** Sets the queue's milestones, as running consumers do otherwise. */
 export async function loadRewinding({ queue }: Database): Promise<Rewinding> {
   const { createRewinding } = (await beside("queue/rewinding/rewinding")) as {
     readonly createRewinding: (sql: unknown) => Rewinding;

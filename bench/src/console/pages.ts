@@ -7,7 +7,6 @@ export interface Page {
   readonly name: string;
   /** Limit of the 99th percentile in ms. */
   readonly p99Ms: number;
-  /** Loads the page once; returns the time. */
   readonly look: (console: AskedConsole, rows: number) => Promise<number>;
   /** Loads in a run. Default 200. */
   readonly looks?: number;
@@ -93,7 +92,6 @@ export const PAGES: readonly Page[] = [
   },
 ];
 
-/** All answers of a run, one after another. */
 export async function looksAt(page: Page, console: AskedConsole, rows: number, quick: boolean): Promise<number[]> {
   const times: number[] = [];
   const looks = quick ? 3 : (page.looks ?? 200);

@@ -24,14 +24,11 @@ const CHANGES_PER_SECOND = 1;
 /** With `--quick`. */
 const QUICK_SECONDS = 5;
 
-/** The disturbing topics. */
 export interface Neighbor {
   readonly variant: string;
   readonly seconds: number;
   readonly publishTimeoutMs?: number;
-  /** Behavior of their endpoints. */
   readonly answers: Readonly<Record<string, Answer>>;
-  /** Rows waiting before the relay starts. */
   readonly load?: (database: BenchDatabase) => Promise<void>;
   /** Called every second: topics of the neighbor's next messages. */
   readonly offers?: (second: number) => readonly string[];
@@ -61,7 +58,6 @@ interface Run extends Arrived {
   readonly also: Also | undefined;
 }
 
-/** Measures a neighbor and reports one line. */
 export async function measureBeside(context: BenchContext, scenario: string, neighbor: Neighbor): Promise<void> {
   const { database, options } = context;
   const { variant, publishTimeoutMs } = neighbor;

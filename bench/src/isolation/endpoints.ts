@@ -20,9 +20,7 @@ export interface Endpoints {
   arrivedAt(key: string): number | undefined;
   /** Arrival of a topic's n-th message, from 0. */
   nthArrivalAt(topic: string, index: number): number | undefined;
-  /** Distinct messages that arrived for a topic. */
   arrivals(topic: string): number;
-  /** Closes all connections and accepts no new ones. */
   leave(): Promise<void>;
   /** Accepts connections again on the same port. */
   comeBack(): Promise<void>;

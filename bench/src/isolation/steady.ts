@@ -5,17 +5,14 @@ import { orderMessage } from "../scenarios/business.ts";
 import type { Endpoints } from "./endpoints.ts";
 
 export const HEALTHY = "healthy";
-/** Messages a second. */
 export const RATE = 50;
 /** Not measured: the relay takes leases and opens connections. */
 export const WARM_UP_SECONDS = 2;
-/** Time for the last messages to arrive. */
 export const GRACE_MS = 1_000;
 /** Numbers of its messages, disjoint from those of loaded rows. */
 const FIRST_HEALTHY = 500_000_000;
 const FIRST_OTHER = 700_000_000;
 
-/** Commit time of each message by number. */
 export type Committing = ReadonlyMap<number, number>;
 
 /** Arrived and missing messages. The sample of a missing one is its current age. */
@@ -58,7 +55,6 @@ export async function offerSteadily(
   return committing;
 }
 
-/** Those after the warm-up. */
 export function arrivedOf(committing: Committing, endpoints: Endpoints): Arrived {
   const now = machineMs();
   const samples: number[] = [];

@@ -17,7 +17,6 @@ export async function startGraphileWorker(database: BenchDatabase): Promise<Rela
   return await startPublishing(`${folder}/lone.mjs`, { url: database.url }, `${folder}/${NODE_22}`);
 }
 
-/** Orders with a job each. */
 export async function runJobs(
   database: BenchDatabase,
   messages: number,

@@ -1,4 +1,3 @@
-/** The loads of the scenario by name, in running order. */
 import { gruelboxDriver } from "../peers/peers.ts";
 import { measurePeer } from "../peers/run.ts";
 import { startRelayProcess } from "../relay/processes.ts";
@@ -7,7 +6,6 @@ import type { BenchDatabase } from "../servers/server.ts";
 import { runJobs, startGraphileWorker } from "./graphile-worker.ts";
 import { type LoneRun, RATE, runProgram } from "./program.ts";
 
-/** Runs one load once. */
 export type Load = (messages: number) => Promise<LoneRun>;
 
 /** `order` and `message`: the program alone. `relay`: beside our relay. */

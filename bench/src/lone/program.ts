@@ -12,7 +12,6 @@ import { openRowpost } from "../rowpost.ts";
 import { insertOrder, orderMessage, orderValues } from "../scenarios/business.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 
-/** Transactions started a second. */
 export const RATE = 200;
 
 /**

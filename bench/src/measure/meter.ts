@@ -100,7 +100,6 @@ function readCpu(sources: MeterSources): {
   };
 }
 
-/** Messages a second. */
 export function rateOf(measurement: Measurement): number {
   return (measurement.messages / measurement.wallMs) * 1000;
 }

@@ -17,7 +17,6 @@ export interface LatencyRun {
 export interface OpenLoop {
   readonly database: BenchDatabase;
   readonly messages: number;
-  /** Transactions started a second. */
   readonly rate: number;
   /** Default {@link WARM_UP}. */
   readonly warmUp?: number;

@@ -12,14 +12,12 @@ export interface JavaOrder {
   readonly nameServer: string;
   readonly topic: string;
   readonly messages: number;
-  /** Messages of one request. */
   readonly batch: number;
   /** Each waits for its answer. */
   readonly threads: number;
   readonly body: string;
 }
 
-/** A warmed-up producer. */
 export interface JavaProducer {
   /** Sends all; times are its own. */
   send(): Promise<{ readonly wallMs: number; readonly cpuMs: number }>;

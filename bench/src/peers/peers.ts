@@ -1,4 +1,3 @@
-/** Peer libraries: how to start their drivers, and their databases. */
 import type { Product } from "../servers/server.ts";
 import { installPeer } from "./install.ts";
 
@@ -8,7 +7,6 @@ export interface Peer {
   readonly databases: readonly Product[];
   /** Enough for some seconds. Their rates fall with the backlog, so few messages favor them. */
   readonly messages: number;
-  /** Settings of its driver, shown in the results. */
   readonly settings: string;
   /** Installs it and returns the command line that drains `messages` in that database. */
   command(url: string, messages: number): readonly string[];
@@ -50,7 +48,6 @@ export const PEERS: readonly Peer[] = [
   },
 ];
 
-/** A program of gruelbox's folder. */
 export function gruelboxDriver(program: "Drain" | "Lone"): Peer["command"] {
   return (url, messages) => {
     const folder = installPeer("gruelbox", "pom.xml");

@@ -1,4 +1,3 @@
-/** Peer queues. */
 import { nodeDriver, type Peer } from "./peers.ts";
 
 export interface QueuePeer extends Peer {

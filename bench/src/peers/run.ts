@@ -28,7 +28,6 @@ const LIMIT_MS = 180_000;
 /** Options of {@link measurePeer}. */
 export interface PeerRun {
   readonly messages: number;
-  /** Arguments of its driver. */
   readonly words?: readonly string[];
   /** Deliveries of each message. */
   readonly groups?: number;

@@ -1,11 +1,9 @@
-/** Measured appends and reads of the queue, for several scenarios. */
 import { type Measurement, startMeter } from "../measure/meter.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 import { type OpenedQueue, queueMessage, TOPIC } from "./topic.ts";
 
 const CONSUME_BATCH = 500;
 
-/** Parallel producers in one process. */
 export async function appendAll(
   database: BenchDatabase,
   queue: OpenedQueue["queue"],

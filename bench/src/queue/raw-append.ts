@@ -9,7 +9,6 @@ import { monthTable } from "./topic.ts";
 
 const QUEUE_EPOCH_MS = 1_577_836_800_000;
 
-/** Appends `messages` in transactions of `batch`, from `producers` parallel connections. */
 export async function rawAppend(
   database: BenchDatabase,
   { messages, batch, producers }: { messages: number; batch: number; producers: number },
@@ -40,7 +39,6 @@ export async function rawAppend(
   return measured;
 }
 
-/** Id, key, body. */
 type Row = readonly [string, string, string];
 
 /**

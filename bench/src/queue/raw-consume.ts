@@ -20,7 +20,6 @@ interface RawRun {
   readonly group: string;
 }
 
-/** Reads the whole topic for its own group. */
 export async function rawConsume(database: BenchDatabase, run: RawRun): Promise<Measurement> {
   const connection = await database.connect("relay");
   try {

@@ -19,7 +19,6 @@ export interface RawQueueStatements {
   };
 }
 
-/** Position of a group before and after. */
 export interface RawMove {
   readonly partition: number;
   readonly owner: string;
@@ -30,7 +29,6 @@ export interface RawMove {
   readonly month: number;
 }
 
-/** Consumed messages. */
 export interface RawRecords {
   readonly month: number;
   readonly round: number;
@@ -38,13 +36,11 @@ export interface RawRecords {
   readonly records: readonly RawRecord[];
 }
 
-/** A group of a topic. */
 export interface Key {
   readonly topic: string;
   readonly group: string;
 }
 
-/** A consumption record. */
 export interface RawRecord {
   readonly id: string;
   readonly lastId: string | null;

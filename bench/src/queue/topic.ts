@@ -1,4 +1,3 @@
-/** The topic of the queue scenarios. */
 import { createQueue, type Queue, type QueueMessage } from "rowpost/queue";
 import { keyOf } from "../relay/messages.ts";
 import { type OpenedRowpost, openRowpost } from "../rowpost.ts";
@@ -13,7 +12,6 @@ export interface OpenedQueue extends OpenedRowpost {
   readonly queue: Queue;
 }
 
-/** Opens the queue and recreates the topic. */
 export async function openQueue(database: BenchDatabase, connections: number): Promise<OpenedQueue> {
   const rowpost = await openRowpost(database.url, connections);
   const queue = createQueue({ database: rowpost.database, producerGroup: "bench" });
@@ -44,7 +42,6 @@ export async function fillTopic(database: BenchDatabase, queue: Queue, messages:
   await tidyTopic(database, monthTable());
 }
 
-/** Name of this month's table. */
 export function monthTable(): string {
   const now = new Date();
   return `${TOPIC}_message_info_${now.getUTCFullYear() * 100 + now.getUTCMonth() + 1}`;

@@ -15,7 +15,6 @@ export interface BareProducer {
 }
 
 export interface BrokerServer {
-  /** Display name, such as `RocketMQ`. */
   readonly name: string;
   /** Its main port, for finding its process. */
   readonly port: number;

@@ -6,7 +6,6 @@
 import type { BareAnswer, BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
 import type { Fence, RawStatements, RowToken, SentOutcome } from "./statements.ts";
 
-/** Statements of one batch. */
 interface RawBatch {
   readonly scan: BareStatement;
   /** Marks 发送中, or lists the ids in flight if the mark is off. */

@@ -1,4 +1,3 @@
-/** Supported brokers by URL scheme. */
 import type { BrokerServer } from "./broker.ts";
 import { openKafkaServer } from "./kafka.ts";
 import { openNatsServer } from "./nats.ts";
@@ -21,7 +20,6 @@ export function brokerOpenerOf(text: string): (() => Promise<BrokerServer>) | un
   return url === undefined || open === undefined ? undefined : () => open(url);
 }
 
-/** For errors about other URLs. */
 export const BROKER_FORMS: string = Object.keys(OPENERS)
   .map((scheme) => `${scheme}//host:port`)
   .join(", ");

@@ -1,7 +1,5 @@
-/** A program's transactions by hand, for comparison with the library's. */
 import type { BareConnection, BenchDatabase } from "../servers/server.ts";
 
-/** Pool size of the program. */
 export const PROGRAM_CONNECTIONS = 8;
 
 /** Transactions 0, 8, 16, … on the first connection, and so on. */

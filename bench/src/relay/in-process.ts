@@ -22,7 +22,6 @@ export interface DrainRequest {
   readonly profile?: ProfileRun | undefined;
 }
 
-/** Time limit of a drain. */
 const LIMIT_MS = 300_000;
 
 /**
@@ -111,7 +110,6 @@ function countTo(expected: number): Count {
   };
 }
 
-/** The same broker, counting acknowledged messages. */
 function counting(broker: Broker, add: (number: number) => void): Broker {
   return {
     name: broker.name,

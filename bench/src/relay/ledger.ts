@@ -6,11 +6,8 @@ import { closeSync, openSync, readSync } from "node:fs";
 import type { OutgoingMessage } from "rowpost";
 import { numberOf } from "./messages.ts";
 
-/** One publication. */
 export interface LedgerLine {
-  /** Process that published it. */
   readonly pid: number;
-  /** Number of the message. */
   readonly number: number;
   /** When it was handed to the broker, by the machine's clock in ms. */
   readonly atMs: number;
@@ -22,7 +19,6 @@ export function ledgerLines(batch: readonly OutgoingMessage[], atMs: number): st
 }
 
 export interface Ledger {
-  /** All lines so far, in order. */
   read(): readonly LedgerLine[];
   close(): void;
 }

@@ -1,4 +1,3 @@
-/** IPC messages between a relay process and the bench. */
 
 /** First message to the process: its work. */
 export interface RelayProcessOrder {
@@ -53,7 +52,6 @@ export interface RelayProcessCount {
 
 export type RelayProcessMessage = RelayProcessReady | RelayProcessReport | RelayProcessCount;
 
-/** Later requests to the process. */
 export type RelayProcessRequest = "report" | "stop";
 
 /** The machine's monotonic clock in ms, comparable between processes. */

@@ -18,13 +18,11 @@ export interface RelayProcess {
   report(): Promise<RelayProcessReport>;
   /** Resident memory in bytes, now and at its highest. */
   memory(): { readonly now: number; readonly highest: number } | undefined;
-  /** Drains and ends. */
   stop(): Promise<void>;
   /** Sends a signal; resolves when the process has ended. */
   end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
 }
 
-/** Resolves when the relay has started. */
 export async function startRelayProcess(order: RelayProcessOrder): Promise<RelayProcess> {
   return await startPublishing(new URL(`./relay.process${extname(import.meta.url)}`, import.meta.url), order);
 }
@@ -91,7 +89,6 @@ function messageOf<Kind extends RelayProcessMessage["kind"]>(
   });
 }
 
-/** Combined result of several relay processes. */
 export interface ProcessesMeasurement extends Measurement {
   /** Publications beyond one for each message. */
   readonly duplicates: number;

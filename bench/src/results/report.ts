@@ -4,10 +4,8 @@ import { cpus, type as osType, release, totalmem } from "node:os";
 import type { BenchResult } from "./result.ts";
 import { markdownTable, targetText } from "./table.ts";
 
-/** As everywhere in the repository. */
 const COLUMNS = 100;
 
-/** Description of each scenario in the report. */
 const EXPLANATIONS: Readonly<Record<string, string>> = {
   "outbox-enqueue":
     "One business row and one message in a transaction on 8 connections, and 100 messages in one call. Raw: the same statements by hand on 8 connections, each body made into JSON as a program would.",
@@ -134,7 +132,6 @@ function machineLines(results: readonly BenchResult[]): string[] {
   ];
 }
 
-/** Reads `files` and writes `target`. Returns the number of missed targets. */
 export function writeReport(files: readonly string[], target: string): number {
   const results = readResults(files);
   writeFileSync(target, reportOf(results));

@@ -111,7 +111,6 @@ export function atLeast(figure: string, value: number | null, limit: number): Ta
   return { figure, atLeast: limit, value, met: value !== null && value >= limit };
 }
 
-/** A target with an upper limit. */
 export function atMost(figure: string, value: number | null, limit: number): Target {
   return { figure, atMost: limit, value, met: value !== null && value <= limit };
 }

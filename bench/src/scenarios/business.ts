@@ -6,7 +6,6 @@ import type { NewMessage } from "rowpost";
 import { keyOf } from "../relay/messages.ts";
 import { type BenchDatabase, BODY_BYTES } from "../servers/server.ts";
 
-/** The message body before it becomes JSON. */
 export interface OrderBody {
   readonly orderId: number;
   readonly note: string;

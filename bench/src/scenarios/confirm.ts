@@ -12,7 +12,6 @@ import { type BenchContext, inTurnTold, type Scenario } from "./scenario.ts";
 
 const MESSAGES = 50_000;
 const BATCH = 500;
-/** Type of loaded rows. */
 const TYPE = "order.created";
 
 export const confirm: Scenario = { variants: ["batches"], measure: measureAll };

@@ -1,4 +1,3 @@
-/** Reports the runs of a latency scenario. */
 import type { LatencyRun } from "../measure/open-loop.ts";
 import { medianOrNull, percentile, rounded } from "../measure/statistics.ts";
 import { atMost, resultOf } from "../results/result.ts";
@@ -22,13 +21,11 @@ const POLLED = { p50: 25, p99: 80 };
 export interface LatencyVariant {
   readonly scenario: string;
   readonly variant: Reader;
-  /** Transactions started a second. */
   readonly rate: number;
   readonly run: (messages: number) => Promise<LatencyRun>;
   readonly limits: LatencyLimits;
 }
 
-/** Reports the medians of the runs' percentiles. */
 export async function reportLatency(context: BenchContext, measured: LatencyVariant): Promise<void> {
   const { database, options } = context;
   const { scenario, variant, rate, run, limits } = measured;

@@ -33,7 +33,6 @@ interface Run {
   readonly bare: Measurement;
 }
 
-/** The broker of a run, its topic, and its cost. */
 interface Place extends BenchContext {
   readonly server: BrokerServer;
   readonly topic: string;

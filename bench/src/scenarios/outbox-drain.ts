@@ -186,14 +186,12 @@ async function ourRun(
   return await measureDrain({ database, messages, sendingMark, onSent, profile });
 }
 
-/** Empties the table, then adds the waiting rows. */
 async function fill(database: BenchDatabase, messages: number): Promise<void> {
   await database.clear();
   await database.load({ kind: "waiting", count: messages, first: 1 });
   await database.tidy();
 }
 
-/** A table in which most rows are not due. */
 interface Crowded {
   readonly variant: string;
   readonly runs: Measurement[];

@@ -16,7 +16,6 @@ import { type BenchContext, inTurn, type Scenario, wanted } from "./scenario.ts"
 
 interface Variant {
   readonly name: string;
-  /** Messages in one transaction. */
   readonly batch: number;
   readonly messages: number;
   readonly limit: number;

@@ -13,7 +13,6 @@ const MESSAGES = 2_000;
 
 export const outboxLone: Scenario = { variants: ["relay", "graphile-worker", "gruelbox"], measure };
 
-/** Runs of each load. */
 type Runs = ReadonlyMap<string, readonly LoneRun[]>;
 
 async function measure(context: BenchContext): Promise<void> {
@@ -47,7 +46,6 @@ type Part = "client" | "server" | "both";
 interface Line {
   readonly variant: string;
   readonly load: string;
-  /** The load to subtract. */
   readonly beside: string;
   /** It runs in a separate process, whose CPU time is the client's part. */
   readonly ofItsOwn?: boolean;

@@ -18,7 +18,6 @@ const GROUPS = 3;
 
 export const queuePeers: Scenario = { variants: QUEUE_PEERS.map(({ name }) => name), measure: measureAll };
 
-/** Measured for each peer, and for ours beside it. */
 interface Work {
   readonly title: string;
   readonly words: readonly string[];

@@ -15,7 +15,6 @@ import { openRowpost } from "../rowpost.ts";
 import { orderMessage } from "./business.ts";
 import { type BenchContext, type Scenario, wanted } from "./scenario.ts";
 
-/** Messages a second. */
 const RATE = 100;
 /** Enough for each relay to have some, with a message of each key three times a second. */
 const KEYS = 32;

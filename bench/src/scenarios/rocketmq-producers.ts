@@ -15,7 +15,6 @@ import { openBroker } from "../rowpost.ts";
 import type { BenchContext, Scenario } from "./scenario.ts";
 
 const MESSAGES = 50_000;
-/** Batch of a relay, and its concurrent calls. */
 const CALL = 500;
 const CALLS = 4;
 /** Of one request: the default of both our producers. */

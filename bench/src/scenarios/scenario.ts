@@ -15,7 +15,6 @@ export interface BenchContext {
   readonly options: BenchArguments;
   /** Prints progress to standard error. */
   progress(text: string): void;
-  /** Prints and keeps a line as soon as it is measured. */
   report(result: BenchResult): void;
 }
 

@@ -15,7 +15,6 @@ import {
   temporaryName,
 } from "./server.ts";
 
-/** Creates the run's own database on the server. */
 export async function openMysql(url: URL, suffix: string): Promise<BenchDatabase> {
   const name = temporaryName(suffix);
   const control = await createConnection(settings(url, undefined));

@@ -33,7 +33,6 @@ export function countPostgresStatements(): () => number {
 }
 let counting = false;
 
-/** Creates the run's own database on the server. */
 export async function openPostgres(url: URL, suffix: string): Promise<BenchDatabase> {
   const name = temporaryName(suffix);
   const statements = countPostgresStatements();

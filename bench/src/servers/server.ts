@@ -4,10 +4,8 @@
  */
 import type { MeterSources } from "../measure/meter.ts";
 
-/** Names in the results. */
 export type Product = "mariadb" | "mysql" | "postgres" | "sqlite";
 
-/** A statement with its parameters, as the library's builders return it. */
 export interface BareStatement {
   readonly name: string;
   readonly text: string;
@@ -40,7 +38,6 @@ export type RowKind =
   /** finished, one in 400 failed for good, a second apart: the last one is of now. */
   | "history";
 
-/** Rows of a big table. */
 export const HISTORY_ROWS = 2_000_000;
 
 /** Keys are numbered from `first`, so that loads do not collide. */
@@ -76,12 +73,10 @@ export interface BenchDatabase extends MeterSources {
   connect(as: "relay" | "program"): Promise<BareConnection>;
   /** Runs statements without parameters, for tables and clean-up. */
   script(text: string): Promise<void>;
-  /** First column of the first row as a number. */
   number(text: string): Promise<number>;
   /** The statement counter includes this object's own statements. */
   readonly countsControl: boolean;
   load(request: LoadRequest): Promise<void>;
-  /** Empties the message table. */
   clear(): Promise<void>;
   /**
    * Refreshes statistics and finishes leftover work of the last run: VACUUM ANALYZE, ANALYZE TABLE,
@@ -115,7 +110,6 @@ export function optionalValues(
   };
 }
 
-/** Splits a load into statements. */
 export function loadSteps(request: LoadRequest): { readonly first: number; readonly count: number }[] {
   const steps: { first: number; count: number }[] = [];
   const byBytes = Math.ceil(BYTES_PER_LOAD / (request.bodyBytes ?? BODY_BYTES));

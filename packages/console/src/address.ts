@@ -20,7 +20,6 @@ export interface Place {
   /** Empty: the first one. */
   readonly source: string;
   readonly page: Page;
-  /** Id of a message. */
   readonly id: string | undefined;
   readonly query: URLSearchParams;
 }

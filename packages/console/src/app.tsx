@@ -1,4 +1,3 @@
-/** The frame of every page: login, top bar, menu, announcements. */
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";

@@ -120,7 +120,6 @@ export function filterLine(query: MessageQuery): string {
     .join(" ");
 }
 
-/** A removable part of the line. */
 export interface Chip {
   readonly name: FilterName;
   readonly text: string;

@@ -1,4 +1,3 @@
-/** Numbers, durations and instants in the chosen language and zone. */
 import type { AnswerOf } from "rowpost-server/api";
 import { language, zone } from "./settings.ts";
 

@@ -5,7 +5,6 @@ export function rememberList(shown: readonly string[]): void {
   ids = shown;
 }
 
-/** The previous and next id, if it is in the list. */
 export function besides(id: string): { readonly previous: string | undefined; readonly next: string | undefined } {
   const at = ids.indexOf(id);
   return at < 0 ? { previous: undefined, next: undefined } : { previous: ids[at - 1], next: ids[at + 1] };

@@ -51,7 +51,6 @@ export interface Stretch {
   readonly behind: string;
 }
 
-/** Characters shown on each side. */
 const AROUND = 40;
 
 /** Undefined: both are equal. */

@@ -1,4 +1,3 @@
-/** Converts between instants and date-time fields, in the chosen zone. */
 import { zone } from "./settings.ts";
 
 const formats = new Map<string, Intl.DateTimeFormat>();

@@ -1,4 +1,3 @@
-/** The consumers of one module and their lifecycle. */
 import { randomUUID } from "node:crypto";
 import type { DiscoveryService } from "@nestjs/core";
 import { ConfigurationError, type Logger } from "rowpost";

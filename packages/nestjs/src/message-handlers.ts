@@ -1,4 +1,3 @@
-/** Finds the application's message methods and assigns them to consumers. */
 import type { DiscoveryService } from "@nestjs/core";
 import { ConfigurationError, InvalidMessageError } from "rowpost";
 import type { DeliveredMessage, HandlerContext } from "rowpost/consume";

@@ -1,4 +1,3 @@
-/** The decorator and its marks on classes. */
 import { ConfigurationError, type Transaction } from "rowpost";
 import type { DeliveredMessage, HandlerContext } from "rowpost/consume";
 

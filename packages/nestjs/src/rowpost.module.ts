@@ -1,4 +1,3 @@
-/** The module. */
 import { type DynamicModule, Logger, Module } from "@nestjs/common";
 import { DiscoveryModule, DiscoveryService } from "@nestjs/core";
 import { createOutbox, createRelay, type Outbox, type Relay, silentLogger } from "rowpost";

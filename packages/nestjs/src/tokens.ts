@@ -1,4 +1,3 @@
-/** Injection tokens. */
 import { Inject } from "@nestjs/common";
 import type { Outbox as RowpostOutbox, Relay as RowpostRelay } from "rowpost";
 import { RowpostConsumers } from "./consumer-host.ts";

@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-/** The command `rowpost`. */
 import { runCommandLine } from "./cli/program.ts";
 
 // `rowpost list | head -1`: a reader that closes early is no failure. Without a listener its EPIPE

@@ -15,14 +15,12 @@ export interface BrokerFlags {
   readonly route?: readonly string[];
 }
 
-/** A URL of the command line. */
 export interface BrokerAddress {
   /** Without the name after `#`, as the adapter takes it. */
   readonly url: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** The parsed broker options; nothing is open yet. */
 export interface BrokerPlan {
   /** For texts, without user, password and query. */
   readonly label: string;

@@ -1,12 +1,9 @@
-/** `--broker URL`: the library's broker for it. */
 import { type Broker, type Database, memory, stdout } from "rowpost";
 import { InputError } from "./failure.ts";
 
-/** Environment variable instead of `--broker`. */
 export const BROKER_URL_VARIABLE = "ROWPOST_BROKER_URL";
 
 interface BrokerUrl {
-  /** Schemes of its URLs, without the colon. */
   readonly schemes: readonly string[];
   /** Form of the URL, for texts. One that ends with the colon takes nothing after it. */
   readonly form: string;

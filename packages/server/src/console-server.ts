@@ -4,7 +4,6 @@ import { CommandFailure } from "./failure.ts";
 import type { HttpAddress } from "./http-address.ts";
 import { type Listening, listen } from "./http-listen.ts";
 
-/** A console that listens. */
 export interface ConsoleListening extends Listening {
   /** Aborted with an error when it stops listening without `close`. */
   readonly failed: AbortSignal;

@@ -1,5 +1,4 @@
 
-/** The parts of a terminal or pipe that commands use. */
 export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;

@@ -54,7 +54,6 @@ export interface Beside {
 }
 
 export interface ConfirmWays {
-  /** Types that name their consumers. */
   readonly types: readonly ConfirmedType[];
   /** Token for confirmations at `http`; undefined: not accepted. */
   readonly token: string | undefined;
@@ -62,7 +61,6 @@ export interface ConfirmWays {
   readonly source: ConfirmSource | undefined;
 }
 
-/** Interval of summary log lines. */
 const SUMMARY_MS = 60_000;
 
 /**
@@ -207,7 +205,6 @@ function labels({ databaseLabel, brokerLabel }: DaemonOptions): { readonly datab
   return { database: databaseLabel, broker: brokerLabel };
 }
 
-/** One line a minute, if there is news. */
 function logSummaries(relay: Relay, logger: Logger): { end(): void } {
   let before = { ...relay.counts };
   const timer = setInterval(() => {

@@ -1,4 +1,3 @@
-/** `--database URL`: engine, address, and the library's database for it. */
 import { existsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { type Database, describeError } from "rowpost";
@@ -10,14 +9,12 @@ import { CommandFailure, errorCodes, InputError } from "./failure.ts";
  */
 export type Engine = "mysql" | "mariadb" | "postgres" | "sqlite";
 
-/** A checked `--database`. */
 export interface DatabaseAddress {
   readonly engine: Engine;
   /** With the password; for `sqlite` the path of the file. Never printed. */
   readonly url: string;
   /** For texts: no user, no password. */
   readonly label: string;
-  /** Name of the database; for `sqlite` the path. */
   readonly name: string;
   readonly password: string | undefined;
 }

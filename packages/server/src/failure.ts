@@ -1,4 +1,3 @@
-/** Errors for the caller of the program, and codes of servers. */
 
 /** Invalid input: exit code 2, one line, nothing was done. */
 export class InputError extends Error {

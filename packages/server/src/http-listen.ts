@@ -5,7 +5,6 @@ import type { HttpAddress } from "./http-address.ts";
 export interface Listening {
   /** `127.0.0.1:9464`, with the actual port. */
   readonly address: string;
-  /** Closes the connections. */
   close(): Promise<void>;
 }
 

@@ -1,7 +1,5 @@
-/** Languages of texts, and the environment's choice. */
 export type Language = "en" | "zh";
 
-/** A text in one of two languages. */
 export type Say = (en: string, zh: string) => string;
 
 export function sayIn(language: Language): Say {

@@ -4,7 +4,6 @@ import { type DestinationStream, destination, pino, stdTimeFunctions } from "pin
 import type { Logger } from "rowpost";
 import { type CommandContext, redact } from "./context.ts";
 
-/** Values of `--log-level`. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 

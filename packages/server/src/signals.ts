@@ -4,7 +4,6 @@
 export interface SignalWatch {
   /** Aborted by the first signal; its reason is the signal's name, or {@link OUTPUT_CLOSED}. */
   readonly signal: AbortSignal;
-  /** Removes the handlers. */
   end(): void;
 }
 

@@ -17,7 +17,6 @@ export interface SourceOptions {
   readonly layout?: TableLayout | undefined;
 }
 
-/** The table as of an instant. */
 export interface Snapshot {
   readonly status: OutboxStatus;
   readonly estimate: TableEstimate;
@@ -38,7 +37,6 @@ export interface Source {
   /** For the audit and the size of the table. */
   readonly records: OperationsStore;
   readonly alerts: AlertStore;
-  /** This process's changes of many messages. */
   readonly bulk: Operations;
   /** The message queue beside the table; created at the first use. */
   queue(): Queue;

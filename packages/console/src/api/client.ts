@@ -61,7 +61,6 @@ const ROUTES = {
   audit: "GET /s/:source/audit",
 } as const satisfies { readonly [Name in RouteName]: PathOf<Name> };
 
-/** Arguments of a call, including path parameters. */
 export interface Given<Name extends RouteName> {
   readonly source?: string;
   readonly id?: string;
@@ -72,7 +71,6 @@ export interface Given<Name extends RouteName> {
   readonly channel?: string;
   readonly query?: QueryOf<Name>;
   readonly body?: BodyOf<Name>;
-  /** Version that a change was based on. */
   readonly ifMatch?: string;
   readonly signal?: AbortSignal;
 }
@@ -102,7 +100,6 @@ export class ApiProblem extends Error {
   }
 }
 
-/** Relative to the page's base. */
 export function addressOf<Name extends RouteName>(
   name: Name,
   { channel = "", group = "", id = "", operation = "", query, silence = "", source = "", topic = "" }: Given<Name>,

@@ -18,7 +18,6 @@ document.addEventListener("visibilitychange", () => {
 const isWatched = computed(() => isVisible.value && isLoggedIn.value);
 const isActive = computed(() => isWatched.value && !paused.value);
 
-/** State of the open page for the top bar. */
 export const freshness = signal<{ readonly asOf: number | undefined; readonly problem: ApiProblem | undefined }>({
   asOf: undefined,
   problem: undefined,
@@ -37,7 +36,6 @@ export interface Polled<Answer> {
   readonly answer: Answer | undefined;
   readonly at: number | undefined;
   readonly problem: ApiProblem | undefined;
-  /** Polls at once. */
   readonly again: () => void;
 }
 

@@ -6,7 +6,6 @@ type Session = AnswerOf<"session">;
 
 /** Undefined: not yet loaded. */
 const session = signal<Session | undefined>(undefined);
-/** Error of loading the session or of logging in. */
 export const sessionProblem = signal<ApiProblem | undefined>(undefined);
 export const meta = signal<AnswerOf<"meta"> | undefined>(undefined);
 const wasLoggedIn = signal(false);
@@ -16,7 +15,6 @@ export const isLoggedIn = computed(() => session.value?.principal != null);
 export const ways = computed(() => session.value?.ways);
 export const hasEnded = computed(() => wasLoggedIn.value && !isLoggedIn.value);
 
-/** Whether the user may call the route. */
 export function may(route: RouteName): boolean {
   return meta.value?.permissions.includes(route) === true;
 }
@@ -36,7 +34,6 @@ export async function beginSession(): Promise<void> {
   }
 }
 
-/** True: logged in. */
 export async function logIn(body: BodyOf<"login">): Promise<boolean> {
   await attempt(async () => opened((await call("login", { body })).answer));
   return isLoggedIn.value;

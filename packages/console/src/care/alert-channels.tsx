@@ -1,4 +1,3 @@
-/** The alert channels, their last notice, and a test. */
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { announce } from "../announce.ts";

@@ -133,7 +133,6 @@ function queuePlace(subject: string, source: string): string {
   return queueHref(source, { topic, group: group.length === 0 ? undefined : group.join("/") });
 }
 
-/** Page that shows the problem. */
 function placeOf({ messageId, rule, subject }: Alert, source: string): string {
   const topic = subject;
   switch (rule) {

@@ -1,4 +1,3 @@
-/** Sent messages without confirmation, and confirmations without a message. */
 
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";

@@ -1,4 +1,3 @@
-/** Actions on a message, and the dialog for the reason. */
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Role } from "rowpost-server/api";
@@ -31,7 +30,6 @@ function routeOf(action: Offered): Route {
   return action === "retryNow" ? "retry" : action;
 }
 
-/** Actions that the state allows. */
 function actionsOf({ archived, nextRetryAt, state }: Message): readonly Action[] {
   if (archived) return [];
   switch (state) {
@@ -53,7 +51,6 @@ function actionsOf({ archived, nextRetryAt, state }: Message): readonly Action[]
 interface ActionsProps {
   readonly message: Message;
   readonly source: string;
-  /** Version of the message as shown. */
   readonly etag: string | undefined;
   /** The data is outdated, so actions are disabled. */
   readonly isStale: boolean;
@@ -172,14 +169,12 @@ async function send(action: Action, { given, id, ifMatch, source }: Sent): Promi
   return await call("suspend", { ...about, body: { reason, ...untilOf(given) } });
 }
 
-/** The current row from the server's refusal. */
 function currentOf({ code, more }: ApiProblem): Message | undefined {
   const { current } = more;
   if (code !== "precondition-failed" && code !== "state-conflict") return undefined;
   return typeof current === "object" && current !== null ? (current as Message) : undefined;
 }
 
-/** Shown when another user was faster. */
 function Changed({ current, isConflict }: { readonly current: Message; readonly isConflict: boolean }) {
   const { message: texts, messages } = words.value;
   return (

@@ -20,7 +20,6 @@ type Original = NonNullable<Change["original"]>;
 interface CopyProps {
   readonly message: Message;
   readonly source: string;
-  /** Version of the message as shown. */
   readonly etag: string | undefined;
   readonly close: () => void;
 }
@@ -96,7 +95,6 @@ function Editing({ close, etag, message, source, stored }: CopyProps & { readonl
   );
 }
 
-/** Editor of the body with the difference. */
 function BodyField({ edited, stored }: { readonly stored: Stored; readonly edited: Signal<string> }) {
   const { copying } = words.value.message;
   if (stored.truncated || stored.contentType?.endsWith(";base64") === true)
@@ -121,7 +119,6 @@ function BodyField({ edited, stored }: { readonly stored: Stored; readonly edite
   );
 }
 
-/** The changed part of the body with its surroundings. */
 function Stretch({ after, before }: { readonly before: string; readonly after: string }) {
   const stretch = stretchOf(before, after);
   if (stretch === undefined) return null;
@@ -136,7 +133,6 @@ function Stretch({ after, before }: { readonly before: string; readonly after: s
   );
 }
 
-/** Choices that the state allows. */
 function originalsOf({ archived, orderingKey, state }: Message): readonly Original[] {
   if (archived) return ["keep"];
   switch (state) {

@@ -10,7 +10,6 @@ export function CountOf({ count }: { readonly count: Count | undefined }) {
   return <span class={count.value === 0 && count.relation === "eq" ? "num quiet" : "num"}>{formatCount(count)}</span>;
 }
 
-/** A count that links to its messages. */
 export function StateCount({
   source,
   state,

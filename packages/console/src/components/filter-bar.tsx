@@ -67,7 +67,6 @@ export function FilterBar({ query, source }: { readonly source: string; readonly
   );
 }
 
-/** The same search without one part. */
 export function withoutChip(source: string, query: MessageQuery, name: keyof MessageQuery): string {
   return hrefOf(source, "messages", { query: { ...query, [name]: undefined } });
 }

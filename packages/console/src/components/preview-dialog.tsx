@@ -1,4 +1,3 @@
-/** Previews the messages of a change, then starts it. */
 import type { AnswerOf, BodyOf } from "rowpost-server/api";
 import { go, hrefOf } from "../address.ts";
 import { call } from "../api/client.ts";

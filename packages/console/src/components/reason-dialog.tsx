@@ -57,9 +57,7 @@ export function ReasonDialog({
 }: {
   readonly title: string;
   readonly about?: string;
-  /** Label of the button. */
   readonly verb: string;
-  /** Announced when it is done. */
   readonly done: string;
   readonly act: (form: FormData) => Promise<unknown>;
   readonly close: () => void;

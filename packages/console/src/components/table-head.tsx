@@ -1,8 +1,6 @@
 interface TableHeadProps<Name extends string> {
   readonly columns: Readonly<Record<Name, string>>;
-  /** In order. */
   readonly names: readonly Name[];
-  /** Numeric columns. */
   readonly right?: readonly Name[];
 }
 

@@ -11,7 +11,6 @@ interface Event {
   readonly why?: string;
 }
 
-/** Events of a message in order of time, including planned ones. */
 export function Timeline({ detail }: { readonly detail: Detail }) {
   const { message: texts } = words.value;
   const nowIso = detail.asOf;

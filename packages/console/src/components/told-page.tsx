@@ -1,4 +1,3 @@
-/** A page with an introduction and its loaded data. */
 import type { ComponentChildren } from "preact";
 import type { Polled } from "../api/polling.ts";
 import { Loaded } from "./problem.tsx";

@@ -3,7 +3,6 @@ import { words } from "../language/language.ts";
 import { Modal } from "./modal.tsx";
 import { ProblemBox } from "./problem.tsx";
 
-/** A dialog while its content loads, or after it failed. */
 export function WaitingDialog({
   close,
   problem,
@@ -13,7 +12,6 @@ export function WaitingDialog({
   readonly title: string;
   readonly close: () => void;
   readonly problem: ApiProblem | undefined;
-  /** Text while waiting. */
   readonly waiting?: string;
 }) {
   const { common } = words.value;

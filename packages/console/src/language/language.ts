@@ -5,5 +5,4 @@ import { zh } from "./zh.ts";
 
 const DICTIONARIES: Readonly<Record<"en" | "zh", Dictionary>> = { en, zh };
 
-/** `words.value.menu.overview` */
 export const words = computed(() => DICTIONARIES[language.value]);

@@ -169,7 +169,6 @@ function AuditRow({ entry, source }: { readonly entry: Entry; readonly source: s
   );
 }
 
-/** The previous rows and further details. */
 function AuditMore({ before, details }: Pick<Entry, "before" | "details">) {
   const { audit: texts } = words.value;
   return (

@@ -87,7 +87,6 @@ function Head({ message: { archived, id, key, state, topic, type } }: { readonly
   );
 }
 
-/** Its original and its copies. */
 function Copies({ changes, source }: { readonly changes: Detail["changes"]; readonly source: string }) {
   const { copying } = words.value.message;
   const links = changes.flatMap(({ copyId, copyOf }) => [
@@ -161,7 +160,6 @@ function Fact({ children, name }: { readonly name: string; readonly children: Co
 
 const QUEUE_MS = 15_000;
 
-/** Other messages with the same ordering key. */
 function KeyQueue({ message: { id, orderingKey }, source }: { readonly message: Message; readonly source: string }) {
   if (typeof orderingKey !== "string") return null;
   return <Queue {...{ id, source, orderingKey }} />;

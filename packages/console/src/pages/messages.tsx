@@ -1,4 +1,3 @@
-/** Search of messages by any known value; shows what was searched. */
 import { useEffect, useState } from "preact/hooks";
 import type { AnswerOf, QueryOf } from "rowpost-server/api";
 import { go, hrefOf, place } from "../address.ts";
@@ -59,7 +58,6 @@ interface FoundProps {
   readonly query: MessageQuery;
   readonly list: List;
   readonly polled: Polled<List>;
-  /** The page with the newest. */
   readonly isFirst: boolean;
 }
 
@@ -91,7 +89,6 @@ function Found({ isFirst, list, query, source }: FoundProps) {
   );
 }
 
-/** The count and what was searched. */
 function Told({ isFirst, list: { items, searched, total } }: { readonly list: List; readonly isFirst: boolean }) {
   const { messages: texts } = words.value;
   const places = searched.places.map((name) => texts.places[name]).join(" + ");
@@ -133,7 +130,6 @@ function Pages({ isFirst, list, source }: { readonly list: List; readonly isFirs
   );
 }
 
-/** Why there is no result, and what to try. */
 function Nothing({
   list,
   query,

@@ -1,4 +1,3 @@
-/** Changes of many messages: progress, author, and messages left unchanged. */
 
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";

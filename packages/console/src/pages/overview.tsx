@@ -1,4 +1,3 @@
-/** Current problems and what to do. */
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf, type Page } from "../address.ts";
 import { call } from "../api/client.ts";

@@ -1,4 +1,3 @@
 export interface PageProps {
-  /** Name of the message table. */
   readonly source: string;
 }

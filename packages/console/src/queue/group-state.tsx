@@ -3,7 +3,6 @@ import { queueWords } from "../language/queue.ts";
 
 export type Group = AnswerOf<"queueGroups">["items"][number];
 
-/** Who paused it, or whether it has a reader. */
 export function GroupState({ group: { partitions, paused } }: { readonly group: Group }) {
   const texts = queueWords.value;
   if (paused !== undefined)

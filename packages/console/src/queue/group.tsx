@@ -153,7 +153,6 @@ function PartitionRow({ again, group, partition: each, source, topic }: Partitio
   );
 }
 
-/** Makes the group skip this message. */
 function Skip({ again, group, id, source, topic }: GroupProps & { readonly id: string; readonly again: () => void }) {
   const isOpen = useSignal(false);
   const { about, actions, done } = queueWords.value;

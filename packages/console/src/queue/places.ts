@@ -4,7 +4,6 @@ import { hrefOf } from "../address.ts";
 export interface QueuePlace {
   readonly topic?: string | undefined;
   readonly group?: string | undefined;
-  /** Id of a message. */
   readonly message?: string | undefined;
 }
 

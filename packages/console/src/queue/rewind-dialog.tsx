@@ -117,7 +117,6 @@ export function RewindDialog({ again, close, group, isUndo, source, topic }: Rew
   );
 }
 
-/** In the API's form. */
 function goalOf(form: FormData): string {
   const goal = fieldOf(form, "goal");
   if (goal === "time") return `time:${instantAt(fieldOf(form, "time")) ?? ""}`;
@@ -167,7 +166,6 @@ function GoalFields({ changed }: { readonly changed: () => void }) {
   );
 }
 
-/** Messages that would come again, the range, and dropped months. */
 function Shown({ plan: { consumed, droppedMonths, messages, partitions } }: { readonly plan: Plan }) {
   const { rewind: texts } = queueWords.value;
   if (partitions.length === 0) return <p class="plan-told">{texts.nothing}</p>;

@@ -115,7 +115,6 @@ export function monthText(month: number): string {
   return `${Math.floor(month / 100)}-${String(month % 100).padStart(2, "0")}`;
 }
 
-/** How complete the answer is. */
 function Told({ isAsked, list: { items, searched } }: { readonly list: List; readonly isAsked: boolean }) {
   const { find } = queueWords.value;
   const { absentMonths, complete, droppedMonths, months, stopped } = searched;
@@ -184,7 +183,6 @@ function MessageRows({ messages, source, topic }: SearchProps & { readonly messa
   );
 }
 
-/** Group, address and port, if known. */
 export function producerText({ group, ip, port }: List["items"][number]["producer"]): string {
   const address = ip === undefined ? undefined : port === undefined ? ip : `${ip}:${port}`;
   return [group, address].filter((part) => part !== undefined).join(" ");

@@ -96,7 +96,6 @@ export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
 
   const deliver = (message: OutgoingMessage): Outcome => refusal(message) ?? inbox.accept(message);
 
-  /** The hook's result for the message, or else the usual one. */
   async function decided(hook: OutcomeHook, message: OutgoingMessage, signal: AbortSignal): Promise<Outcome> {
     try {
       const injected = await hook(message, { signal });

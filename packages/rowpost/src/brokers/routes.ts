@@ -223,7 +223,6 @@ function partsOf(list: readonly Route[], otherwise: Broker | undefined): readonl
   });
 }
 
-/** Features that hold for every topic. */
 function commonFeatures(parts: readonly Part[]): BrokerFeatures {
   const features = parts.map(({ broker }) => broker.features);
   const limits = features.flatMap(({ maxBodyBytes }) => maxBodyBytes ?? []);

@@ -16,7 +16,6 @@ export interface Consumption {
   close(): Promise<Closed>;
 }
 
-/** `close` is called once. */
 export function consumptionOf(close: () => Promise<Closed>): Consumption {
   let closing: Promise<Closed> | undefined;
   return {

@@ -1,4 +1,3 @@
-/** Interface between a broker's consumer and the shared work. */
 import type { ReceivedMessage } from "../inbox/identity.ts";
 import type { DeliveredMessage } from "./message.ts";
 import type { Unhandled } from "./options.ts";
@@ -9,7 +8,6 @@ import type { Unhandled } from "./options.ts";
  */
 export type Verdict = "handled" | "stopped" | Unhandled;
 
-/** A message delivered by the broker. */
 export interface Delivery<Raw> {
   readonly raw: Raw;
   /** Reads it; `identity` replaces that of its headers. Throws `MissingIdentityError`. */

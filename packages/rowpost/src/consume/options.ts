@@ -145,7 +145,6 @@ export interface WorkSettings<Raw> {
   retryInMs(attempt: number): number;
 }
 
-/** Kinds of the options specific to one consumer. */
 export type OwnKinds<Options> = OptionKinds<Omit<Options, keyof ConsumeOptions<never> | "unhandled">>;
 
 /** Applies defaults. Throws `ConfigurationError`. `own`: the options specific to this consumer. */

@@ -22,7 +22,6 @@ interface Parts<One extends Opened> {
   readonly closing: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Name for texts: `RabbitMQ queue orders`. */
   readonly what: string;
 }
 

@@ -15,9 +15,7 @@ export interface Underway {
   add(settled: Promise<unknown>, bytes: number): void;
   /** Aborted when one has settled, or at `wake`; callers share it until then. */
   change(): AbortSignal;
-  /** Wakes the loop for another reason. */
   readonly wake: () => void;
-  /** Resolves when none is under way. */
   none(): Promise<void>;
 }
 

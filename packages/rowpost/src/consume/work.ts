@@ -20,7 +20,6 @@ export type { Verdict } from "./delivery.ts";
 /** `aside`: no verdict yet; it returns to its lane after the pause. Again: it continues then. */
 type Reached = Verdict | "aside" | Again;
 
-/** Tries of a message. */
 interface Tries extends Resting {
   attempts: number;
   /**

@@ -18,9 +18,7 @@ export interface RunContractOptions {
   readonly print?: ((line: string) => void) | undefined;
 }
 
-/** A suite applied to one harness. */
 export interface ContractRun<Case extends { readonly name: string }> extends RunContractOptions {
-  /** Name of the harness, the prefix of each line. */
   readonly name: string;
   readonly cases: readonly Case[];
   /** Why the case does not apply; undefined if it applies. */

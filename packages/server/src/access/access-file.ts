@@ -30,12 +30,10 @@ const schema = z.strictObject({
         role: z.enum([...role.options, "metrics"]),
         topics: topicsSchema.optional(),
         hash: z.string().regex(/^[0-9a-f]{64}$/, "must be what `rowpost token create` prints as hash"),
-        /** Not valid from then on. */
         expires: z.iso.datetime({ offset: true }).optional(),
       }),
     )
     .default([]),
-  /** A proxy that authenticates users. */
   proxy: proxySchema.optional(),
 });
 

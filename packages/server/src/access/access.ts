@@ -29,23 +29,18 @@ export interface AccessOptions {
   readonly tokens: Access["tokens"];
   readonly proxy: Access["proxy"];
   readonly link: OneTimeLink | undefined;
-  /** Replaces all other ways of login. */
   readonly authorize: Authorize | undefined;
-  /** Store of the sessions. */
   readonly store: OperationsStore;
   /** Session cookies are sent over https only. */
   readonly isHttps: boolean;
-  /** Path of the cookie. */
   readonly basePath: string;
   /** Address used by browsers; undefined: that of the request. */
   readonly publicUrl: string | undefined;
-  /** User name of the one-time link. */
   readonly linkUser: string;
 }
 
 export interface LoggedIn {
   readonly principal: Principal;
-  /** The header `Set-Cookie`. */
   readonly cookie: string;
 }
 

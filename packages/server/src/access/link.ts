@@ -1,4 +1,3 @@
-/** One-time link for the first login, before there is a password. */
 import { randomSecret, sameHash, sha256 } from "./secrets.ts";
 
 const LIFE_MS = 10 * 60_000;

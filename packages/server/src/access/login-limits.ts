@@ -19,7 +19,6 @@ export interface Guesser {
   readonly address: string | undefined;
 }
 
-/** Limits of one process. */
 export function createLoginLimits(now: () => number = Date.now): {
   /** Runs `check` in turn. Rejects with a {@link Problem} while the name or the address rests. */
   guard(who: Guesser, check: () => Promise<boolean>): Promise<boolean>;

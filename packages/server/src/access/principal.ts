@@ -2,9 +2,7 @@ import type { Role } from "../http/route.ts";
 import { sha256 } from "./secrets.ts";
 import type { Topics } from "./topics.ts";
 
-/** An authenticated user. */
 export interface Principal {
-  /** Name in the audit log. */
   readonly name: string;
   readonly role: Role;
   /** Topics the rights cover; absent: all. */
@@ -13,12 +11,10 @@ export interface Principal {
   readonly via: "console" | "api" | "host";
 }
 
-/** A user of the current access file. */
 export interface KnownUser {
   readonly name: string;
   readonly role: Role;
   readonly topics?: Topics;
-  /** Its hash. */
   readonly password: string;
 }
 

@@ -17,7 +17,6 @@ const network = z
   .refine((text) => subnetOf(text) !== undefined, "must be an address, or one such as 10.0.0.0/8");
 
 export const proxySchema = z.strictObject({
-  /** Header with the user name. */
   user: header,
   /** Header with the user's groups, comma-separated. */
   groups: header.optional(),
@@ -29,7 +28,6 @@ export const proxySchema = z.strictObject({
       .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hexadecimal")
       .refine((hash) => hash !== sha256(""), "is the hash of nothing: the secret was empty"),
   }),
-  /** Addresses of the proxy. */
   from: z.array(network).min(1),
   /**
    * Rights by group; the first entry that matches counts. `*` matches everyone the proxy lets
@@ -43,7 +41,6 @@ export type ProxyAccess = z.infer<typeof proxySchema>;
 export interface ProxyWay {
   /** The request has headers that only the proxy may send. */
   speaks(request: Request): boolean;
-  /** The request has the user header. */
   tellsWho(request: Request): boolean;
   /** Undefined: it does not say who asks. Throws a {@link Problem} where it may not be believed. */
   principalOf(request: Request): Principal | undefined;

@@ -1,4 +1,3 @@
-/** Rights limited to some topics. */
 import { z } from "zod";
 
 /** Topic names, or prefixes followed by `*`. Undefined: all topics. */

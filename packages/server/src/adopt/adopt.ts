@@ -16,16 +16,13 @@ export interface AdoptOptions {
   readonly states: Partial<Record<MessageState, string | number>>;
   readonly columns: ReadonlyMap<Property, string>;
   readonly clock: "utc" | "server" | undefined;
-  /** Name of the layout file in the plan. */
   readonly file: string;
   readonly say: Say;
 }
 
-/** The findings, as texts for people. */
 export interface Adoption {
   readonly table: string;
   readonly server: string;
-  /** Number of rows inspected. */
   readonly rows: number;
   readonly columns: readonly string[];
   readonly values: readonly string[];

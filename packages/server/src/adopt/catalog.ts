@@ -1,12 +1,9 @@
-/** Reads a table's catalog and its newest rows. */
 import type { Session } from "rowpost/admin";
 
-/** Type of a column, as far as a layout needs it. */
 export type ColumnKind = "integer" | "text" | "json" | "binary" | "instant" | "other";
 
 export interface Column {
   readonly name: string;
-  /** The database's name of the type. */
   readonly type: string;
   readonly kind: ColumnKind;
   /** Of texts, in characters; undefined if unknown. */
@@ -32,7 +29,6 @@ export interface Catalog {
   readonly primaryKey: readonly string[];
   /** Columns of each unique key except the primary key. */
   readonly uniques: readonly (readonly string[])[];
-  /** Columns of each index in order. */
   readonly indexes: readonly (readonly string[])[];
 }
 
@@ -56,7 +52,6 @@ export function tableOf(catalog: Pick<Catalog, "dialect" | "schema" | "table">):
     .join(".");
 }
 
-/** Rows inspected. */
 const MOST_ROWS = 10_000;
 
 async function rowsOf(session: Session, text: string, params: readonly string[] = []) {

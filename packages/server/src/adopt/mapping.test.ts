@@ -1,4 +1,3 @@
-/** Tables with commonly used column names. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { sayIn } from "../language.ts";

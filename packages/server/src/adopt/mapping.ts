@@ -14,7 +14,6 @@ export interface Mapping {
 /** Score from which a column is accepted. */
 const SURE = 6;
 
-/** `given`: the user's answers. */
 export function mapColumns(catalog: Catalog, given: ReadonlyMap<Property, string> = new Map()): Mapping {
   const prefix = commonPrefix(catalog.columns.map(({ name }) => name));
   const columns = new Map(given);

@@ -1,4 +1,3 @@
-/** Explains the relay's queries on this table. */
 import { ConfigurationError, createLayout, type Database, type TableLayout } from "rowpost";
 import type { StatementPlan } from "rowpost/admin";
 import type { Say } from "../language.ts";

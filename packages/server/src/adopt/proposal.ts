@@ -16,7 +16,6 @@ export type LayoutFile = Omit<LayoutOptions, "base" | "columns"> & {
 /** The engine's own columns, which no other table has. */
 const OF_THE_ENGINE = ["deliveryCount", "settlePad"];
 
-/** What is lost without a column, in English and Chinese. */
 const LOST: Partial<Record<Property, readonly [en: string, zh: string]>> = {
   lockVersion: [
     "a relay that lost its connection proves that the old session is dead before it goes on: slower after a failure",

@@ -94,7 +94,6 @@ export function completeStates(
   return { states: states as StateValues, added };
 }
 
-/** States that the column cannot hold. */
 export function unfitStates({ length, type }: Column, states: StateValues): string[] {
   const values = Object.values(states);
   const isEnum = /^enum\(/i.test(type);

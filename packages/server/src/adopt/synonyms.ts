@@ -2,7 +2,6 @@
 import type { LayoutColumns } from "rowpost";
 import type { ColumnKind } from "./catalog.ts";
 
-/** A column that adopt looks for. */
 export interface Known {
   readonly property: keyof LayoutColumns;
   readonly isRequired: boolean;

@@ -9,7 +9,6 @@ import type { Language } from "../language.ts";
 import { CHANNEL_KINDS, type ChannelType } from "./channels/index.ts";
 import { RULE_DEFAULTS, RULE_NAMES, type RuleName, type Rules, SEVERITIES, type Severity } from "./rules.ts";
 
-/** A channel with its secrets read. */
 export interface ChannelConfig {
   readonly name: string;
   readonly type: ChannelType;
@@ -18,14 +17,12 @@ export interface ChannelConfig {
   /** A word added to every notice, as the robot's security mode requires. */
   readonly keyword: string | undefined;
   readonly language: Language;
-  /** Lowest severity sent. */
   readonly from: Severity;
 }
 
 export interface AlertConfig {
   readonly rules: Rules;
   readonly channels: readonly ChannelConfig[];
-  /** Address of the console for links. */
   readonly consoleUrl: string | undefined;
   /** Never to be printed. */
   readonly secrets: readonly string[];

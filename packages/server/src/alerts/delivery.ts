@@ -40,7 +40,6 @@ export async function deliver(state: AlertsState, parts: DeliveryParts): Promise
   return { ...next, notices: next.notices.filter(({ deliveries }) => Object.keys(deliveries).length > 0) };
 }
 
-/** Whether a notice can be sent now. */
 export function hasDue({ clockMs, notices }: AlertsState): boolean {
   return notices.some(({ deliveries }) => Object.values(deliveries).some(({ nextMs }) => nextMs <= clockMs));
 }

@@ -4,7 +4,6 @@ import type { Diagnosis } from "rowpost/admin";
 import type { Condition, Rules } from "./rules.ts";
 
 const EVERY_MS = 600_000;
-/** Length of each stored text. */
 const TEXT_LENGTH = 300;
 
 /**

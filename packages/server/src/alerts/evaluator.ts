@@ -21,7 +21,6 @@ const MOST_GAP_MS = 600_000;
 const STATEMENT_TIMEOUT_MS = 5_000;
 
 export interface EvaluatorOptions {
-  /** Name of the source. */
   readonly name: string;
   readonly database: Database;
   readonly layout: TableLayout;
@@ -38,7 +37,6 @@ export interface Evaluator {
    * unreachable database is an alert.
    */
   turn(): Promise<AlertsState | undefined>;
-  /** Releases the lease and closes the connections. */
   close(): Promise<void>;
 }
 
@@ -129,7 +127,6 @@ function measure(metrics: Metrics, source: string, known: AlertsState | undefine
 }
 
 interface AwayWatch {
-  /** The database has answered. */
   back(): Promise<void>;
   /** The database has not answered; resolves to the state. */
   failed(error: unknown): Promise<AlertsState>;

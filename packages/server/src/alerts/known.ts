@@ -11,7 +11,6 @@ export interface KnownAlerts {
   readonly state: AlertsState;
   /** Since the last look; undefined: there was none. */
   readonly ageMs: number | undefined;
-  /** Whether a process evaluates. */
   readonly isEvaluated: boolean;
 }
 

@@ -28,11 +28,9 @@ export interface StepInput {
   readonly rules: Rules;
   readonly silences: readonly { readonly rule?: string | undefined; readonly subject?: string | undefined }[];
   readonly channels: readonly { readonly name: string; readonly from: Severity }[];
-  /** Id of the notice, if there is one. */
   readonly noticeId: string;
 }
 
-/** The next state, with pending notices for each channel. */
 export function step(state: AlertsState, input: StepInput): AlertsState {
   const clockMs = state.clockMs + Math.max(0, input.elapsedMs);
   const holds = new Map(input.conditions.map((condition) => [keyOf(condition), condition]));
@@ -111,7 +109,6 @@ function move(
   return { ...alert, phase: "firing", firedMs: clockMs };
 }
 
-/** Kind of notice due now, if any. */
 function kindOf(
   { firedMs, phase, severity, toldMs, toldSeverity }: Alert,
   clockMs: number,

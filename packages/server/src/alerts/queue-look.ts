@@ -20,7 +20,6 @@ const LONGEST_MS = 10_000;
 const COUNT_UP_TO = 1_000;
 
 export interface QueueLookOptions {
-  /** Name of the source. */
   readonly name: string;
   readonly database: Database;
   readonly alerts: Pick<AlertStore, "hasQueue">;

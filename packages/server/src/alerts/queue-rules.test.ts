@@ -47,7 +47,6 @@ function found(groups: readonly GroupStatus[], read: Partial<TopicRead> = {}, de
   return queueConditions(RULE_DEFAULTS, topic, { clockMs, dead, nowMs: NOW });
 }
 
-/** Conditions of one group, look by look. */
 function conditions(status: GroupStatus, before: Growth | null = null, clockMs = 0) {
   const grown = growthOf(before, deadLetters([status]), { clockMs, isPart: false });
   const told = found([status], {}, grown, clockMs);

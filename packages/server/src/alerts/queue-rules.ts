@@ -17,7 +17,6 @@ export interface TopicRead {
   readonly retentionMonths: number | null;
 }
 
-/** Dead letters of the groups that have some. */
 export function deadLetters(groups: readonly GroupStatus[]): Counted[] {
   return groups
     .filter(({ dead }) => dead.count > 0)
@@ -50,7 +49,6 @@ export function queueConditions(
   return [...groups, ...tableConditions(read, nowMs)];
 }
 
-/** The partition whose message is due for longest. */
 function lagConditions(rules: Rules, subject: string, status: GroupStatus, nowMs: number): Condition[] {
   const { group, partitions, paused, topic } = status;
   const { criticalOverMs = Number.POSITIVE_INFINITY, overMs = Number.POSITIVE_INFINITY } = rules["queue-lag"] ?? {};

@@ -15,7 +15,6 @@ interface Texts {
   readonly title: Words | ((fact: Fact) => Words);
   readonly why: Words | ((fact: Fact) => Words);
   readonly command: Words | ((fact: Fact) => Words);
-  /** The growing value is a time. */
   readonly growsInMs?: true;
 }
 
@@ -198,9 +197,7 @@ const UNKNOWN: Texts = {
 export interface RuleText {
   readonly title: string;
   readonly why: string;
-  /** The first command to run. */
   readonly command: string;
-  /** The highest value. */
   readonly peak: string;
 }
 
@@ -210,7 +207,6 @@ export function nameOf(rule: RuleName, language: Language): string {
   return inLanguage(RULES[rule].name, language);
 }
 
-/** The problem in a few words. */
 export function titleOf(told: Told, language: Language): string {
   return lineOf(told, language).title;
 }

@@ -55,12 +55,10 @@ export interface RuleSettings {
   readonly criticalOverMs?: number | undefined;
   readonly windowMs?: number | undefined;
   readonly criticalFrom?: number | undefined;
-  /** Ids of findings to ignore. */
   readonly except?: readonly string[] | undefined;
 }
 export type Rules = Readonly<Partial<Record<RuleName, RuleSettings>>>;
 
-/** Something that holds now. */
 export interface Condition {
   /** `test`: a test of a channel. */
   readonly rule: RuleName | "test";
@@ -122,7 +120,6 @@ function relayConditions({ instances, leases }: OutboxStatus): Condition[] {
   return [{ rule: "shard-unowned", subject: ALL, severity: "critical", value: orphans, facts }];
 }
 
-/** The worst report of all relays that are alive. */
 function brokerConditions(rules: Rules, { instances }: OutboxStatus): Condition[] {
   const found = new Map<string, Condition>();
   for (const { alive, label, report, reportAgeMs } of instances) {

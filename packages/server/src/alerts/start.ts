@@ -23,7 +23,6 @@ export interface AlertsOptions {
   readonly pace?: AlertsPace | undefined;
 }
 
-/** Interval of looks, and the timeout of a channel. */
 export interface AlertsPace {
   readonly everyMs: number;
   readonly answerMs: number;

@@ -9,7 +9,6 @@ export interface Alert extends Condition {
   readonly sinceMs: number;
   /** ISO 8601 UTC. */
   readonly since: string;
-  /** When it last held. */
   readonly seenMs: number;
   readonly firedMs: number | null;
   /** When the last notice was made; null: none yet. */
@@ -25,17 +24,14 @@ export interface NoticeItem extends Condition {
   readonly peak: number;
 }
 
-/** A notice that some channels have not yet accepted. */
 export interface Notice {
   /** The same for each attempt. */
   readonly id: string;
   readonly at: string;
   readonly items: readonly NoticeItem[];
-  /** By channel. */
   readonly deliveries: Readonly<Record<string, { readonly tries: number; readonly nextMs: number }>>;
 }
 
-/** Result of a channel's last notice. */
 export interface ChannelAnswer {
   readonly at: string;
   readonly ok: boolean;
@@ -43,7 +39,6 @@ export interface ChannelAnswer {
 }
 
 export interface AlertsState {
-  /** The evaluator that wrote it. */
   readonly owner: string;
   readonly clockMs: number;
   readonly alerts: Readonly<Record<string, Alert>>;

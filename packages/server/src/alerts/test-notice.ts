@@ -1,4 +1,3 @@
-/** A test notice, for setting up a channel. */
 import { randomUUID } from "node:crypto";
 import { createChannel } from "./channels/send.ts";
 import type { AlertConfig } from "./config.ts";

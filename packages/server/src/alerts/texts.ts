@@ -10,7 +10,6 @@ export interface Rendered {
   readonly title: string;
   readonly text: string;
   readonly severity: Severity;
-  /** All its alerts are over. */
   readonly isResolved: boolean;
 }
 
@@ -42,17 +41,14 @@ const WORDS = {
 
 export interface TextOptions {
   readonly language: Language;
-  /** Name of the source. */
   readonly source: string;
   /** Page of the alerts; undefined if the console's address is unknown. */
   readonly link: string | undefined;
   /** Limit of the text, in UTF-8. */
   readonly mostBytes: number;
-  /** Escapes the channel's markup. */
   readonly plain: (text: string) => string;
 }
 
-/** The text of these items for a channel. */
 export function render({ at, items }: Pick<Notice, "at" | "items">, options: TextOptions): Rendered {
   const words = WORDS[options.language];
   const [first] = items;

@@ -26,7 +26,6 @@ export function alertCommand(context: CommandContext, finish: Finish): Command {
   return command;
 }
 
-/** `--alerts FILE`, for each command that sends. */
 export function alertsOption(): Option {
   return new Option("--alerts <file>", "JSON with the channels that are told what is wrong, and the rules");
 }

@@ -54,13 +54,11 @@ export function listOf<Item>(parse: (text: string) => Item): (text: string, befo
   };
 }
 
-/** The decimal number in the id column. */
 export function messageId(text: string): string {
   if (/^\d{1,19}$/.test(text)) return text.replace(/^0+(?=\d)/, "");
   throw new InvalidArgumentError(`"${text}" is not an id: ids are the numbers in the column id.`);
 }
 
-/** A state by its English or Chinese word. */
 export function messageState(text: string): MessageState {
   const found = MESSAGE_STATES.find((state) => state === text.toLowerCase() || STATE_WORDS_ZH[state] === text);
   if (found !== undefined) return found;
@@ -83,7 +81,6 @@ export function stateMapping(text: string): Partial<Record<MessageState, string 
   return mapping;
 }
 
-/** `NAME=VALUE`, added to earlier ones. */
 export function headerOption(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const at = text.indexOf("=");
   if (at < 1) throw new InvalidArgumentError("It must be NAME=VALUE.");

@@ -1,4 +1,3 @@
-/** Changing many messages: options, preview, progress and report. */
 import type { Command } from "commander";
 import type { ManyMessages, ManyPreview, ManyProgress, ManyReport, ManyRequest, OperatorAction } from "rowpost/admin";
 import { watchSignals } from "../signals.ts";
@@ -20,7 +19,6 @@ export function addChangeOptions(command: Command): Command {
   );
 }
 
-/** A change with its texts. */
 export interface Change extends ManyMessages, Pick<ManyRequest, "untilMs"> {
   /** Throws if the reason is missing; not called with `--dry-run`. */
   readonly action: () => OperatorAction;

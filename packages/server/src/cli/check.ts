@@ -13,13 +13,11 @@ export interface CheckFlags {
   readonly minRelays: number;
 }
 
-/** An exceeded threshold. */
 export interface Problem {
   readonly check: "oldest" | "failed" | "relays" | "broker";
   readonly text: string;
 }
 
-/** Adds `--check` and its thresholds. */
 export function addCheckOptions(command: Command): Command {
   return command
     .option("--check", "for monitoring: print only what is wrong, and end with exit code 1 when something is")
@@ -65,7 +63,6 @@ export function problemsOf(status: OutboxStatus, flags: CheckFlags): Problem[] {
   return problems;
 }
 
-/** One line each, or `ok`. */
 export function problemsText(problems: readonly Problem[]): string {
   return problems.length === 0 ? "ok" : problems.map(({ text }) => withoutControls(text)).join("\n");
 }

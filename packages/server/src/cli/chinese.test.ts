@@ -16,7 +16,6 @@ async function helpOf(args: readonly string[], language: string): Promise<string
   return text;
 }
 
-/** Descriptions and prose of all commands, in English. */
 async function englishTexts(): Promise<ReadonlySet<string>> {
   const nowhere = { write: () => undefined };
   const program = createProgram(createContext({ environment: {}, stdout: nowhere, stderr: nowhere }), () => undefined);

@@ -190,7 +190,6 @@ export const CHINESE: Readonly<Record<string, string>> = {
   ...QUEUE_CHINESE,
 };
 
-/** The text after the forms of broker URLs. */
 const BEHIND_FORMS = / (instead of .+)$/;
 
 function chinese(english: string): string {

@@ -21,7 +21,6 @@ export function addConsumersOption(command: Command): Command {
   );
 }
 
-/** Location of a confirmations topic. */
 export interface TopicFlags {
   readonly confirmations?: string;
   readonly confirmationsBroker?: string;
@@ -30,7 +29,6 @@ export interface TopicFlags {
   readonly once?: true;
 }
 
-/** Adds `--confirmations` and the topic's location. */
 export function addTopicOptions(command: Command): Command {
   return command
     .option(
@@ -62,7 +60,6 @@ export function topicSource(context: CommandContext, flags: TopicFlags): Confirm
   return { url, environment, label: brokerLabel(url), topic, group };
 }
 
-/** The types of `createOutbox`. */
 export function confirmedTypes(consumers: ConsumersByType = {}): readonly ConfirmedType[] {
   return Object.entries(consumers).map(([name, names]) => ({ name, confirm: { consumers: names } }));
 }
@@ -82,7 +79,6 @@ export function confirmToken(context: CommandContext): string | undefined {
 
 const CONFIRMED = /^(.+)=([^=:]+)(?::(resend|fail|alert))?$/;
 
-/** One more `TYPE=DURATION[:ACTION]` of `--confirm`. */
 export function collectConfirmed(value: string, before: readonly RelayMessageType[] = []): readonly RelayMessageType[] {
   const [, name, within = "", action = "resend"] = CONFIRMED.exec(value) ?? [];
   if (name === undefined) {
@@ -97,7 +93,6 @@ export function collectConfirmed(value: string, before: readonly RelayMessageTyp
   return [...before.filter((type) => type.name !== name), { name, confirm }];
 }
 
-/** One more `TYPE=A,B` of `--consumers`. */
 function collectConsumers(value: string, before: ConsumersByType = {}): ConsumersByType {
   const at = value.lastIndexOf("=");
   const names = value

@@ -32,7 +32,6 @@ export function databaseOption(): Option {
   ).env(DATABASE_URL_VARIABLE);
 }
 
-/** Adds `--database`, `--table`, `--layout`, `--states`, `--json` and `--verbose`. */
 export function addConnectionOptions(command: Command): Command {
   return command
     .addOption(databaseOption())
@@ -110,7 +109,6 @@ export async function withDatabase<Result>(
   }
 }
 
-/** The same for commands that read or change messages. */
 export async function withAdmin<Result>(
   context: CommandContext,
   flags: ConnectionFlags,

@@ -26,7 +26,6 @@ export interface ServedConsole {
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|::1)$/;
 
-/** Adds where the console is served, and to whom. */
 export function addConsoleOptions(command: Command): Command {
   return command
     .addOption(

@@ -1,4 +1,3 @@
-/** Reports a failed command: one line and an exit code. */
 import { CommanderError } from "commander";
 import { ConfigurationError, describeError, RowpostError } from "rowpost";
 import { type CommandContext, type ExitCode, redact } from "../context.ts";
@@ -27,7 +26,6 @@ export function reportFailure(context: CommandContext, error: unknown, verbose: 
   return isInput ? 2 : 1;
 }
 
-/** Texts of servers may have several lines. */
 function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, " ").trim();
 }

@@ -46,14 +46,12 @@ export function addFilterOptions(command: Command): Command {
     .option("--limit <n>", "at most this many", wholeNumber(1, 1_000_000_000));
 }
 
-/** Adds `--reason` and `--author`. */
 export function addActionOptions(command: Command): Command {
   return command
     .option("--reason <text>", "why; kept in the audit table")
     .option("--author <name>", "who; kept in the audit table (default: the user of the operating system)");
 }
 
-/** The filter of the options, without missing ones. */
 export function filterOf(flags: FilterFlags): MessageFilter {
   return {
     ...(flags.id === undefined ? {} : { ids: flags.id }),

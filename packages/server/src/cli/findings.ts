@@ -6,10 +6,8 @@ import { countText, printLine, shortened, tableText } from "./output.ts";
 export const FORMATS = ["table", "json", "csv"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** Receives findings one by one. */
 export interface FindingsOutput {
   add(finding: Finding): void;
-  /** Prints the rest and the totals. */
   end(report: ReconcileReport): void;
 }
 

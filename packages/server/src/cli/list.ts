@@ -13,7 +13,6 @@ interface ListFlags extends ConnectionFlags, FilterFlags {
 }
 
 const DEFAULT_LIMIT = 50;
-/** The limit of one call of the admin port. */
 const PAGE_SIZE = 1_000;
 
 export function listCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {

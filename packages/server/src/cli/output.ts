@@ -1,4 +1,3 @@
-/** Output formats: tables, JSON, words of states, durations. */
 import { stripVTControlCharacters, styleText } from "node:util";
 import Table from "cli-table3";
 import { type MessageState, STATE_WORDS_ZH } from "rowpost/admin";
@@ -101,7 +100,6 @@ function clipped(text: string, width: number): string {
   return `${kept}…`;
 }
 
-/** Names and values below each other. */
 export function fieldsText(
   context: Pick<CommandContext, "colors">,
   fields: readonly (readonly [name: string, value: string])[],
@@ -168,7 +166,6 @@ export function countText(count: number, noun: string): string {
  */
 export interface Progress {
   show(text: string): void;
-  /** Removes the line. */
   end(): void;
 }
 

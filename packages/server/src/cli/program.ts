@@ -99,12 +99,10 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
   return program;
 }
 
-/** All commands, including those of `rowpost queue`. */
 export function commandsOf(command: Command): Command[] {
   return command.commands.flatMap((each) => [each, ...commandsOf(each)]);
 }
 
-/** As it is typed: `rowpost queue send`. */
 export function pathOf(command: Command): string {
   return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }

@@ -35,7 +35,6 @@ export interface RelayFlags extends ConnectionFlags, TopicFlags {
   readonly logFormat?: "json" | "pretty";
 }
 
-/** Adds `--broker` and `--route`. */
 export function addBrokerOptions(command: Command): Command {
   return command
     .addOption(new Option("--broker <url>", brokerForms()).env(BROKER_URL_VARIABLE))

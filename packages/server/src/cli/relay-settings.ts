@@ -11,13 +11,11 @@ type SettingOf<Name extends "retry" | "retention" | "poll", Options> = `${Name}.
 
 interface RelaySetting {
   readonly flags: string;
-  /** The relay's setting. */
   readonly to:
     | keyof RelayOptions
     | SettingOf<"retry", RetryPolicy>
     | SettingOf<"retention", RetentionOptions>
     | SettingOf<"poll", NonNullable<RelayOptions["poll"]>>;
-  /** Parses the text, or lists the valid texts. */
   readonly value: ((text: string, before: never) => unknown) | readonly string[];
   readonly en: string;
   readonly zh: string;
@@ -171,7 +169,6 @@ const FAILURES: readonly RelaySetting[] = [
 
 const SETTINGS: readonly RelaySetting[] = [...FLOW, ...FAILURES];
 
-/** Chinese help texts by the English ones. */
 export const RELAY_SETTINGS_CHINESE: Readonly<Record<string, string>> = Object.fromEntries(
   SETTINGS.map(({ en, zh }) => [en, zh]),
 );

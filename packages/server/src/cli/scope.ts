@@ -15,7 +15,6 @@ export interface ScopeFlags extends ChangeFlags {
 
 export type RuleScope = Pick<SuspensionRule, "scope" | "value">;
 
-/** Adds `--all-relay` and `--rows`. */
 export function addScopeOptions(command: Command): Command {
   return command
     .option("--all-relay", "everything that the relays of this table would send")
@@ -54,7 +53,6 @@ export function ruleScopeOf(flags: ScopeFlags): RuleScope | undefined {
   );
 }
 
-/** `topic orders`, `the whole relay`. */
 export function scopeText({ scope, value }: RuleScope): string {
   return scope === "relay" ? "the whole relay" : `${scope.replace("_", " ")} ${value}`;
 }

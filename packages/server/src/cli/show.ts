@@ -89,7 +89,6 @@ function harmless(text: string): string {
   return text.replace(/[^\P{Cc}\n]/gu, " ");
 }
 
-/** Indents JSON; leaves anything else as it is. */
 function indented(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);

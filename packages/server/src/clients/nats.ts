@@ -1,4 +1,3 @@
-/** NATS connection options from a broker's URL. */
 import { credsAuthenticator, type NodeConnectionOptions, nkeyAuthenticator } from "@nats-io/transport-node";
 import type { NatsOptions, NatsTlsOptions } from "rowpost/nats";
 import { tlsOf } from "./tls.ts";

@@ -1,7 +1,5 @@
-/** TLS settings of a broker's URL for other clients. */
 import type { KafkaTlsOptions } from "rowpost/kafka";
 
-/** Options of `tls.connect`. */
 export interface NodeTls {
   readonly ca?: string | Buffer;
   readonly cert?: string | Buffer;

@@ -1,4 +1,3 @@
-/** Where and how confirmations are read. */
 import type { Database, Logger } from "rowpost";
 import type { Consumption } from "rowpost/consume";
 import type { CommonOptions, ConsumePlace } from "../consumers/place.ts";
@@ -6,7 +5,6 @@ import type { TakeReports } from "./reports.ts";
 
 /** Location of the confirmations; the relays of one message table share its group. */
 export interface ConfirmSource extends ConsumePlace {
-  /** The URL for texts. */
   readonly label: string;
 }
 

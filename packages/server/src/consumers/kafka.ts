@@ -31,7 +31,6 @@ export async function consumeKafkaTopic(
   }
 }
 
-/** A kafkajs client for a broker's URL. */
 export function kafkaClient({
   brokers = [],
   clientId,

@@ -11,7 +11,6 @@ export interface ConsumePlace {
   readonly group: string;
 }
 
-/** Options common to all consumers. */
 export type CommonOptions = ConsumeOptions<unknown, Transaction> & { readonly unhandled?: () => void };
 
 /** Starts to read; throws the broker's error. */

@@ -1,13 +1,10 @@
-/** Interface of the demo's consumers, for any broker. */
 import type { Broker, Database } from "rowpost";
 import type { Orders } from "./orders.ts";
 
 export interface ConsumerParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly orders: Orders;
-  /** The shop's. */
   readonly database: Database;
-  /** Reports that something was created. */
   readonly say: (text: string) => void;
   readonly onTrouble: (text: string) => void;
   /** Adds a cleanup for the end of the run or a failed start; the last one runs first. */
@@ -15,10 +12,8 @@ export interface ConsumerParts {
 }
 
 export interface DemoConsumer {
-  /** Broker of the relay. */
   readonly broker: Broker;
   readonly topic: string;
-  /** Name of the receiver, for texts. */
   readonly label: string;
   /** Simulated failures with counts, such as `503`. */
   readonly trouble?: ReadonlyMap<string, number>;

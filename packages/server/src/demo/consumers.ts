@@ -1,4 +1,3 @@
-/** The demo's consumers by broker; HTTP needs no broker. */
 import type { StartConsumer } from "./consumer.ts";
 
 export const CONSUMERS: Readonly<Record<string, () => Promise<StartConsumer>>> = {

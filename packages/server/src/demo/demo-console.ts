@@ -1,4 +1,3 @@
-/** The console over the demo's tables, while the demo runs. */
 import { defaultLayout, type MetricsRegistry } from "rowpost";
 import { serveConsole } from "../cli/console-options.ts";
 import { CommandFailure } from "../failure.ts";
@@ -17,7 +16,6 @@ export interface DemoConsoleParts {
 /** Preferred port; any free one if it is taken. */
 const PORT = "7070";
 
-/** Serves it to this machine and prints its link. */
 export async function openDemoConsole(
   parts: DemoConsoleParts,
   port: string = PORT,

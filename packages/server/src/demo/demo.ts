@@ -26,7 +26,6 @@ export interface DemoOptions {
   /** Orders to place; undefined: endless. */
   readonly orders: number | undefined;
   readonly ratePerSecond: number | undefined;
-  /** End when all orders are placed and settled. */
   readonly once: boolean;
   readonly keep: boolean;
 }
@@ -194,7 +193,6 @@ async function watch(run: Run, options: DemoOptions, signal: AbortSignal): Promi
   if (placed) await shop.done;
 }
 
-/** All messages have their final state. */
 function isSettled(states: StateCounts, { shop }: Run): boolean {
   return states.consumed + states.failed === shop.committed;
 }

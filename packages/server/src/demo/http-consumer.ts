@@ -10,13 +10,11 @@ import { consumeWebhooks } from "rowpost/consume";
 import { http } from "rowpost/http";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 
-/** Simulated failures and their probabilities. */
 const TROUBLE = { "503": 0.05, "429": 0.01, "dropped before": 0.02, "dropped after": 0.02, "came twice": 0.02 };
 type Trouble = keyof typeof TROUBLE;
 
 const TOPIC = "orders";
 
-/** Uses a free port. */
 export async function startHttpConsumer({ atEnd, orders }: ConsumerParts): Promise<DemoConsumer> {
   const secret = `whsec_${randomBytes(24).toString("base64")}`;
   const trouble = new Map<string, number>();

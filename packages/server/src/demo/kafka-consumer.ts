@@ -11,7 +11,6 @@ const PARTITIONS = 4;
 /** An interrupted run keeps its partitions for this long. */
 const TIMES = { sessionTimeout: 6_000, heartbeatInterval: 1_000 };
 
-/** Creates a missing topic and consumes. */
 export const startKafkaConsumer: StartConsumer = async (url, parts) => {
   const { atEnd, environment, orders } = parts;
   const settings = kafkaOptionsFromUrl(url, environment);

@@ -11,7 +11,6 @@ const STREAM = "ROWPOST_DEMO";
 /** The server drops a killed demo's consumer after this time, in nanoseconds. */
 const FORGOTTEN_AFTER_NS = 30_000_000_000;
 
-/** Creates a stream if none takes the demo's subject, and consumes. */
 export const startNatsConsumer: StartConsumer = async (url, { atEnd, environment, orders, say }) => {
   const settings = natsOptionsFromUrl(url, environment);
   const { domain } = settings;

@@ -9,18 +9,15 @@ import type { CommonOptions } from "../consumers/place.ts";
 import { insertEffect, isOfRun, ORDER_TYPE } from "./tables.ts";
 
 export interface Orders {
-  /** Options for a consumer of `rowpost/consume`. */
   readonly options: CommonOptions;
   /**
    * For clients without a consumer there. Acknowledge the message when it resolves; rejects only
    * when the run is over. `read` returns the identity, such as `fromSqs`.
    */
   receive(read: () => ReceivedMessage): Promise<void>;
-  /** Distinct orders. */
   readonly received: number;
   /** Repeated orders: "at least once" allows them. */
   readonly duplicates: number;
-  /** Stops retrying. */
   close(): void;
 }
 
@@ -31,12 +28,10 @@ export interface OrdersParts {
   readonly logger: Logger;
 }
 
-/** Name of the consumer in the inbox. */
 const CONSUMER = "demo";
 /** Pause between tries while the database is away. */
 const AGAIN_MS = 200;
 
-/** Creates the inbox's table if it is missing. */
 export async function openOrders({ database, outbox, run, logger }: OrdersParts): Promise<Orders> {
   const inbox = createInbox({ database, consumer: CONSUMER, logger: "silent" });
   await inbox.migrate();

@@ -8,7 +8,6 @@ const TOPIC = "rowpost_demo_orders";
 const GROUP = "rowpost_demo";
 const PARTITIONS = 4;
 
-/** Creates missing tables and a missing topic, and consumes. */
 export const startQueueConsumer: StartConsumer = async (url, { atEnd, environment, database, orders, say }) => {
   const opened = await openQueue(url, environment, database);
   atEnd(() => opened.close());

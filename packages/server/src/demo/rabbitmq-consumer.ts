@@ -14,7 +14,6 @@ const TOPIC = "rowpost_demo_orders";
 /** The server deletes a killed run's queue after this time. */
 const EXPIRES_MS = 600_000;
 
-/** Creates a missing exchange and a queue, and consumes. */
 export const startRabbitmqConsumer: StartConsumer = async (url, { atEnd, environment, orders }) => {
   const settings = { ...rabbitmqOptionsFromUrl(url, environment), exchange: EXCHANGE };
   const queue = `${EXCHANGE}_${randomBytes(6).toString("hex")}`;

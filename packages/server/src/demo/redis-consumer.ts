@@ -16,7 +16,6 @@ const REMOVE_GROUP = `
 redis.call("XGROUP", "DESTROY", KEYS[1], ARGV[1])
 if #redis.call("XINFO", "GROUPS", KEYS[1]) == 0 then redis.call("DEL", KEYS[1]) end`;
 
-/** Creates a missing stream and group, and consumes. */
 export const startRedisConsumer: StartConsumer = async (url, { atEnd, environment, orders }) => {
   const options = redisOptionsFromUrl(url, environment);
   const stream = options.streamOf?.(TOPIC) ?? TOPIC;

@@ -25,7 +25,6 @@ const COMMANDS = [
 /** The proxy sees a new topic or group within this time; a cached "missing" may be 20 s old. */
 const LEARN_MS = 30_000;
 
-/** Creates a missing topic and group, and consumes. */
 export const startRocketmqConsumer: StartConsumer = async (url, { atEnd, environment, orders, say }) => {
   const broker = rocketmqFromUrl(url, environment);
   atEnd(() => broker.close());

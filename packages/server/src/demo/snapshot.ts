@@ -1,15 +1,12 @@
-/** The demo's display at one moment. */
 import { describeError, type Logger } from "rowpost";
 import type { StateCounts } from "./tables.ts";
 
-/** A failure of the relay or the shop. */
 export interface Trouble {
   readonly atMs: number;
   readonly text: string;
 }
 
 export interface Snapshot {
-  /** Source and destination. */
   readonly database: string;
   readonly consumer: string;
   readonly committed: number;
@@ -24,12 +21,10 @@ export interface Snapshot {
   readonly lastFailures: readonly Trouble[];
 }
 
-/** Interval of the rate. */
 const RATE_MS = 1_000;
 const RATES = 40;
 const FAILURES = 5;
 
-/** Rates and last failures between two snapshots. */
 export interface Recent {
   failure(text: string): void;
   sent(total: number): void;
@@ -58,7 +53,6 @@ export function createRecent(now: () => number = () => performance.now()): Recen
   };
 }
 
-/** Shows warnings and errors as trouble in the picture. */
 export function troubleLogger(who: string, onTrouble: (text: string) => void): Logger {
   const tell = (text: string, fields?: Readonly<Record<string, unknown>>): void => {
     const error = fields?.["error"];

@@ -15,7 +15,6 @@ const MOST_MESSAGES = 10;
 /** Long poll in seconds. */
 const WAIT = 1;
 
-/** Creates a queue for the time of the demo and consumes. */
 export const startSqsConsumer: StartConsumer = async (url, { atEnd, orders, onTrouble, say }) => {
   const settings = sqsOptionsFromUrl(url);
   const broker = sqsFromUrl(url);

@@ -5,7 +5,6 @@
 import { type Database, type MessageType, messageType, type TableLayout } from "rowpost";
 import { type DialectName, MESSAGE_STATES, type MessageState, type Session } from "rowpost/admin";
 
-/** Type of the demo's messages. */
 export const ORDER_TYPE = "demo.order.created";
 /** An order not consumed by then is sent again, before the demo gives it up. */
 const CONFIRMED_WITHIN_MS = 20_000;
@@ -17,7 +16,6 @@ export interface Order {
   readonly amountCents: number;
 }
 
-/** The consumer confirms each order. */
 export const orderCreated: MessageType<Order> = messageType<Order>(ORDER_TYPE, {
   topic: "orders",
   confirm: { withinMs: CONFIRMED_WITHIN_MS },
@@ -38,21 +36,16 @@ export function insertOrder(dialect: DialectName): string {
   return `INSERT INTO demo_order (order_no, customer, amount_cents) VALUES (${values})`;
 }
 
-/** The consumer's effect of an order. Parameter: its number. */
 export function insertEffect(dialect: DialectName): string {
   return `INSERT INTO demo_effect (order_no) VALUES (${dialect === "postgres" ? "$1" : "?"})`;
 }
 
-/** This run's messages by state. */
 export type StateCounts = Readonly<Record<MessageState, number>>;
 
-/** Reads on the demo's own connection. */
 export interface DemoTables {
   /** Creates missing tables of the shop and the consumer. */
   create(): Promise<void>;
-  /** Numbers of committed orders. */
   committedOrders(): Promise<Set<string>>;
-  /** Effects of each order in the consumer's table. */
   effects(): Promise<Map<string, number>>;
   hasOrder(orderNo: string): Promise<boolean>;
   messageStates(): Promise<StateCounts>;

@@ -1,4 +1,3 @@
-/** Result of a run: the consumer's table compared with the shop's. */
 
 export interface Verdict {
   readonly committed: number;

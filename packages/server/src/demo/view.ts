@@ -7,7 +7,6 @@ import type { Snapshot } from "./snapshot.ts";
 
 export interface View {
   show(snapshot: Snapshot): void;
-  /** Prints a permanent line. */
   say(text: string): void;
   /** Keeps the last picture and restores the cursor. */
   end(): void;

@@ -1,4 +1,3 @@
-/** Routes about alerts. */
 import { alertList, channelTested, silenceAdded, silenceBody, silenceEnded } from "./alert-schemas.ts";
 import { change, look, type Route } from "./route.ts";
 import { reasonBody } from "./schemas.ts";

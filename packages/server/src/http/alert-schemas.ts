@@ -1,4 +1,3 @@
-/** Schemas of the routes about alerts. */
 import { z } from "zod";
 import { RULE_NAMES, SEVERITIES } from "../alerts/rules.ts";
 import { reason, text } from "./schemas.ts";
@@ -27,7 +26,6 @@ export const silenceEnded = z.object({ ended: z.string() });
 
 const channelAnswer = z.object({
   at: z.string(),
-  /** It accepted the notice. */
   ok: z.boolean(),
   /** Its answer, without secrets. */
   answer: z.string(),
@@ -44,15 +42,12 @@ const alert = z.object({
   phase: z.enum(["firing", "waiting"]),
   title: z.string(),
   why: z.string(),
-  /** The first command to run. */
   command: z.string(),
   /** The highest value. */
   peak: z.string(),
   since: z.string(),
   forMs: z.number(),
-  /** Of the message concerned. */
   messageId: z.string().optional(),
-  /** Id of the silence that mutes it. */
   silence: z.string().optional(),
 });
 
@@ -88,7 +83,6 @@ export const alertList = z.object({
   channels: z.array(
     z.object({
       name: z.string(),
-      /** This console can send it a test. */
       canTest: z.boolean(),
       /** Result of its last notice; absent: none yet. */
       last: channelAnswer.optional(),

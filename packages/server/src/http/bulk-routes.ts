@@ -1,4 +1,3 @@
-/** Routes for changes of many messages. */
 import {
   changedCount,
   operationAnswer,

@@ -15,7 +15,6 @@ const filter = z.object({
   keyPrefix: text(255).optional(),
   orderingKey: text(255).optional(),
   states: z.array(state).max(6).optional(),
-  /** Part of the last failure's reason. */
   reason: text(200).optional(),
   after: instant.optional(),
   before: instant.optional(),
@@ -42,7 +41,6 @@ export const operation = z.object({
   total: count,
   /** When it is done these three add up to the total. */
   changed: z.number(),
-  /** Messages left unchanged. */
   left: z.number(),
   vanished: z.number(),
   author: z.string(),
@@ -84,5 +82,4 @@ const scopeValue = text(255).refine((value) => value !== "", "must not be empty"
 export const suspendScopeBody = z.object({ scope, value: scopeValue, reason, until: instant.optional() });
 export const resumeScopeBody = z.object({ scope, value: scopeValue, reason });
 export const resetBackoffBody = z.object({ topic: scopeValue, reason });
-/** Number of messages changed with it. */
 export const changedCount = z.object({ changed: z.number() });

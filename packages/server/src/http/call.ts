@@ -1,4 +1,3 @@
-/** Input and output of a handler. */
 import type { Metrics } from "rowpost";
 import type { z } from "zod";
 import type { AccessService } from "../access/access.ts";
@@ -39,7 +38,6 @@ export interface ConsoleParts {
   readonly access: AccessService;
   readonly readOnly: boolean;
   readonly metrics: Metrics;
-  /** Those of `--alerts`, if any. */
   readonly alertChannels: AlertChannels | undefined;
 }
 

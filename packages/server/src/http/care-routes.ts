@@ -1,4 +1,3 @@
-/** Routes for finding problems. */
 import { examination, unconfirmedList } from "./care-schemas.ts";
 import { look, type Route } from "./route.ts";
 

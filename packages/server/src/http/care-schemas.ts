@@ -1,4 +1,3 @@
-/** Schemas for finding problems: unconfirmed messages, the doctor. */
 import { z } from "zod";
 import { count, message } from "./schemas.ts";
 
@@ -46,7 +45,6 @@ export const unconfirmedList = z.object({
 export const examination = z.object({
   /** Product and version; absent: unreachable. */
   server: z.string().optional(),
-  /** The gravest first. */
   found: z.array(
     z.object({
       id: z.string(),

@@ -19,7 +19,6 @@ export interface Position {
   readonly beforeId: string | undefined;
 }
 
-/** For `next`. */
 export function encodeCursor(position: Position, filter: unknown): string {
   return Buffer.from(JSON.stringify({ ...position, filter: hashOf(filter) })).toString("base64url");
 }

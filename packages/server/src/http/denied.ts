@@ -1,4 +1,3 @@
-/** Audit of denied requests. */
 import type { Logger } from "rowpost";
 import type { OperationsStore } from "rowpost/admin";
 import type { Principal } from "../access/principal.ts";
@@ -11,7 +10,6 @@ const DENIALS: readonly ProblemCode[] = ["unauthenticated", "forbidden", "read-o
 /** Limits anonymous requests, which could fill the disk: 43,000 rows a day. */
 const NAMELESS_PER_SECOND = 0.5;
 const NAMELESS_AT_ONCE = 50;
-/** Characters of a parameter that are stored. */
 const PARAM_LENGTH = 64;
 
 export type DeniedLog = (denial: {

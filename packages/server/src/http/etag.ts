@@ -1,4 +1,3 @@
-/** The version of a message as an ETag, parsed from `If-Match`. */
 import type { MessageSummary } from "rowpost/admin";
 import { Problem } from "./problem.ts";
 

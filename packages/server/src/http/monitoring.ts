@@ -11,7 +11,6 @@ export interface MonitoringOptions {
   readonly sources: readonly Source[];
   readonly access: Pick<AccessService, "mayScrape">;
   readonly metrics: MetricsRegistry;
-  /** Further condition of readiness. */
   readonly isReady: () => boolean;
   /** Behind a proxy, a request from this machine may be the proxy's. */
   readonly isBehindProxy: boolean;

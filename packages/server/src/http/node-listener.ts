@@ -11,7 +11,6 @@ export interface NodeListenerOptions {
   readonly logger: Logger;
   /** The last proxy then reports the origin of a request. */
   readonly isBehindProxy: boolean;
-  /** Path seen by browsers. */
   readonly basePath: string;
 }
 

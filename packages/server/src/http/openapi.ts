@@ -6,7 +6,6 @@ import { ROUTES, type RouteName } from "./routes.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** `version` is that of this package. */
 export function openApiDocument(version: string): Json {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const name of Object.keys(ROUTES) as RouteName[]) {

@@ -33,13 +33,10 @@ const KINDS = {
 /** Stable; the end of `type`. */
 export type ProblemCode = keyof typeof KINDS;
 
-/** In order of their status. */
 export const PROBLEM_CODES: readonly ProblemCode[] = Object.keys(KINDS) as ProblemCode[];
 
-/** Thrown while answering a request. */
 export class Problem extends Error {
   readonly code: ProblemCode;
-  /** Further members of the answer. */
   readonly more: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 

@@ -1,4 +1,3 @@
-/** Routes of the message queue stored in SQL. */
 import {
   queueBody,
   queueChanged,

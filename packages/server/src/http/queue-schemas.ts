@@ -1,4 +1,3 @@
-/** Schemas of the message queue's pages. */
 import { z } from "zod";
 import { count, instant, instantOrNull, messageId, pageFields, reason, text } from "./schemas.ts";
 
@@ -60,7 +59,6 @@ export const queueGroupList = z.object({
       paused: z.object({ at: z.string(), author: z.string(), reason: z.string() }).optional(),
       /** Unfinished messages, besides those that come again. */
       lag: count,
-      /** Age of the oldest. */
       lagMs: z.number(),
       waiting: count,
       dead: count,
@@ -87,26 +85,21 @@ export const queueSearchQuery = z.object({
   key: text(255).optional(),
   id: messageId.optional(),
   type: text(255).optional(),
-  /** `name=value`. */
   header: text(500)
     .refine((value) => value.indexOf("=") > 0, "must be name=value")
     .optional(),
-  /** Sent then or later. */
   after: instant.optional(),
-  /** Sent earlier than this. */
   before: instant.optional(),
   ...pageFields,
 });
 
 export const queueMessageList = z.object({
-  /** The newest first. */
   items: z.array(queueMessage),
   next: z.string().nullable(),
   searched: z.object({
     /** The whole range was searched, and none of its months was dropped. */
     complete: z.boolean(),
     stopped: z.enum(["end", "limit", "budget"]),
-    /** Messages searched. */
     rows: z.number(),
     /** Months searched, the newest first, such as 202611. */
     months: z.array(z.number()),
@@ -127,7 +120,6 @@ export const queueMessageList = z.object({
 
 export const queueMessageDetail = z.object({
   message: queueMessage,
-  /** Every group of the topic. */
   groups: z.array(
     z.object({
       group: groupName,
@@ -171,14 +163,12 @@ export const queueBody = z.object({
 export const queueDeadQuery = z.object({
   /** `dead`: given up. `waiting`: comes again. */
   state: z.enum(["dead", "waiting", "both"]).default("dead"),
-  /** Part of the last error. */
   error: text(200).optional(),
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional(),
 });
 
 export const queueDeadList = z.object({
-  /** Ordered by partition and id. */
   items: z.array(
     z.object({
       id: z.string(),
@@ -247,7 +237,6 @@ export const queueRewindPlan = z.object({
   partitions: z.array(moved.extend({ messages: z.number(), consumed: z.number() })),
   /** Between the group's current and its new position. */
   messages: z.number(),
-  /** Those already consumed. */
   consumed: z.number(),
   /** Months in between that were dropped. */
   droppedMonths: z.array(z.number()),

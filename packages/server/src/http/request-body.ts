@@ -1,4 +1,3 @@
-/** Reads the JSON of a request up to a limit. */
 import { Problem } from "./problem.ts";
 
 /** Throws a {@link Problem} for what is not JSON, or too large. */

@@ -38,16 +38,13 @@ export interface Route {
   readonly status?: 200 | 204;
 }
 
-/** A read for every logged-in user. */
 export const look = { method: "GET", role: "reader" } as const;
 
-/** A change by an operator. */
 export const change = { method: "POST", role: "operator", changes: true } as const;
 
 /** A read that its handler filters by topics. */
 export const lookFiltered = { method: "GET", role: "reader", limited: "filtered" } as const;
 
-/** Whether `role` includes `least`. */
 export function mayDo(role: Role, least: Role | "anyone"): boolean {
   return least === "anyone" || ROLES.indexOf(role) >= ROLES.indexOf(least);
 }

@@ -1,4 +1,3 @@
-/** Dispatches a request to its handler, and maps errors to problems. */
 import { randomUUID } from "node:crypto";
 import { Hono } from "hono";
 import {
@@ -122,7 +121,6 @@ const PARAMETERS: Readonly<Record<string, z.ZodType>> = { id: messageId, operati
 type Given = Readonly<Record<Exclude<keyof Call<RouteName>, "request" | "principal">, unknown>> &
   Parameters<typeof refuseOthers>[2];
 
-/** Source, parameters, query and body, each by the table. */
 async function given({ sources }: RouterOptions, route: Route, request: Request, params: Params): Promise<Given> {
   const source = params["source"] === undefined ? undefined : sources.find(({ name }) => name === params["source"]);
   if (params["source"] !== undefined && source === undefined)

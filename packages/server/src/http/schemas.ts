@@ -72,13 +72,11 @@ const place = z.enum(["live", "archive"]);
 const searched = z.object({
   complete: z.boolean(),
   stopped: z.enum(["end", "limit", "budget"]),
-  /** Places searched. */
   places: z.array(place),
   /** The oldest id searched in the last place; absent: to its end. */
   downToId: z.string().optional(),
 });
 
-/** A page. */
 export function listOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     items: z.array(item),
@@ -92,7 +90,6 @@ export function listOf<Item extends z.ZodType>(item: Item) {
 
 export const messageList = listOf(message);
 
-/** For paged reads. */
 export const pageFields = {
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional(),
@@ -113,7 +110,6 @@ export const messageQuery = z.object({
     .transform((value) => value.split(","))
     .pipe(z.array(state).max(STATES.length))
     .optional(),
-  /** Part of the last failure's reason. */
   reason: text(200).optional(),
   after: instant.optional(),
   before: instant.optional(),
@@ -129,7 +125,6 @@ export const messageQuery = z.object({
 
 const explanation = z.object({
   heldBy: z.string(),
-  /** A sentence in English. */
   text: z.string(),
   until: z.string().optional(),
   since: z.string().optional(),
@@ -151,7 +146,6 @@ const changeByHand = z.object({
 export const messageDetail = z.object({
   message,
   explanation,
-  /** The newest first. */
   changes: z.array(changeByHand),
   asOf: z.string(),
 });
@@ -160,14 +154,12 @@ export const messageBody = z.object({
   /** At most 262,144 characters; `raw` has all of it. */
   body: z.string(),
   truncated: z.boolean(),
-  /** Characters. */
   length: z.number(),
   contentType: z.string().nullish(),
   /** As stored: a JSON object of strings. */
   headers: z.string().nullish(),
 });
 
-/** Stored in the audit. */
 export const reason = text(1_000).refine((value) => value.trim() !== "", "say why");
 
 export const reasonBody = z.object({ reason });
@@ -194,10 +186,8 @@ export const copyBody = z.object({
   original: z.enum(["keep", "suspend", "archive"]).default("keep"),
 });
 
-/** Both after the change. */
 export const copied = z.object({ message, original: message });
 
-/** The message after the change. */
 export const changed = z.object({ message });
 
 const stateCounts = z.array(z.object({ state: anyState, count }));
@@ -224,7 +214,6 @@ export const topic = z.object({
 
 export const relay = z.object({
   owner: z.string(),
-  /** host:pid */
   label: z.string(),
   alive: z.boolean(),
   silentMs: z.number(),
@@ -265,7 +254,6 @@ const problem = z.object({
 
 export const overview = z.object({
   problems: z.array(problem),
-  /** Of the unfinished states. */
   states: stateCounts,
   /** All messages, including finished ones; absent: not yet known. */
   messages: count.optional(),
@@ -293,7 +281,6 @@ const failureGroup = z.object({
 });
 
 export const failureList = z.object({
-  /** The largest group first. */
   items: z.array(failureGroup),
   /** The newest failed messages examined; `gte`: there are more. */
   looked: count,
@@ -347,7 +334,6 @@ const principal = z.object({
 export const session = z.object({
   /** Null: not logged in. */
   principal: principal.nullable(),
-  /** Available kinds of login. */
   ways: z.object({ password: z.boolean(), link: z.boolean() }),
 });
 

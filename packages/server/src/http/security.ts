@@ -1,4 +1,3 @@
-/** Headers of every answer, and protection against requests from other sites. */
 import { Problem } from "./problem.ts";
 
 const POLICY = [

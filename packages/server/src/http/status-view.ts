@@ -1,4 +1,3 @@
-/** The status of a table in the API's form. */
 import type { OutboxStatus } from "rowpost/admin";
 import type { z } from "zod";
 import type { count, overview, relay, topic } from "./schemas.ts";
@@ -75,13 +74,11 @@ export function relaysOf({ instances, leases }: OutboxStatus): z.infer<typeof re
   }));
 }
 
-/** Shards without a running relay. */
 export function unownedShards({ instances, leases }: OutboxStatus): number[] {
   const alive = new Set(instances.filter((instance) => instance.alive).map(({ owner }) => owner));
   return leases.filter(({ owner }) => owner === undefined || !alive.has(owner)).map(({ shard }) => shard);
 }
 
-/** The worst first. */
 export function problemsOf(status: OutboxStatus): Problem[] {
   const { counts, instances, suspensions, totals } = status;
   const alive = instances.filter((instance) => instance.alive);

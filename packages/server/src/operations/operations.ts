@@ -15,7 +15,6 @@ import type {
 
 /** A change of many messages. When it is done, `total = changed + left + vanished`. */
 export interface Operation {
-  /** A UUID. */
   readonly id: string;
   readonly kind: ManyMessages["kind"];
   /** `preview`: not yet started; the last three are final. */
@@ -28,7 +27,6 @@ export interface Operation {
   readonly vanished: number;
   /** The first of those left, in their current state. */
   readonly conflicts: readonly ChangeConflict[];
-  /** Author of the preview and of the start. */
   readonly author: string;
   /** Empty in a preview. */
   readonly reason: string;

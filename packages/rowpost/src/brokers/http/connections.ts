@@ -16,7 +16,6 @@ export interface Connections {
    * `close`.
    */
   start(request: ExchangeRequest): RunningExchange;
-  /** Ends all requests and connections. */
   close(reason: string): Promise<void>;
 }
 

@@ -8,7 +8,6 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { HttpAnswer } from "./response.ts";
 import type { Target } from "./target.ts";
 
-/** Keep-alive connections, one pool for each scheme. */
 export interface Agents {
   readonly plain: PlainAgent;
   readonly secure: SecureAgent;
@@ -34,7 +33,6 @@ export type Exchange =
 
 export interface RunningExchange {
   readonly done: Promise<Exchange>;
-  /** Aborts now. `done` then reports whether the request was handed over. */
   abort(code: string, reason: string): void;
 }
 

@@ -33,7 +33,6 @@ export async function publishBatch(
     return target;
   }
 
-  /** The destination is an endpoint, whichever topics lead to it. */
   function destinationOf({ topic }: OutgoingMessage): string {
     const target = targetOf(topic);
     return "label" in target ? target.label : topic;

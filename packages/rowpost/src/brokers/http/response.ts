@@ -5,7 +5,6 @@ import { failed } from "../publishing/failures.ts";
 export interface HttpAnswer {
   readonly status: number;
   readonly statusText: string;
-  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** At most the first 16 KiB. */
   readonly body: Buffer;
@@ -76,7 +75,6 @@ function jsonId(body: Buffer): string | undefined {
   }
 }
 
-/** JSON with its numbers turned into strings. */
 function quoted(json: string): string {
   return json.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (part) => (part.startsWith('"') ? part : `"${part}"`));
 }

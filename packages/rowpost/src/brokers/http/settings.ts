@@ -74,7 +74,6 @@ export interface HttpSettings {
   readonly timeoutMs: number;
   readonly maxInFlight: number;
   readonly secrets: readonly Buffer[];
-  /** Names in lower case. */
   readonly fixedHeaders: Readonly<Record<string, string>>;
   readonly fixedNames: ReadonlySet<string>;
   readonly receiptHeader: string;

@@ -54,7 +54,6 @@ export interface SignedContent {
   readonly body: Uint8Array;
 }
 
-/** Value of `webhook-signature`: one signature for each secret, the newest first. */
 export function sign(content: SignedContent, secrets: readonly Buffer[]): string {
   return secrets.map((secret) => `v1,${digest(content, secret).toString("base64")}`).join(" ");
 }

@@ -1,12 +1,10 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 
-/** A parsed endpoint. */
 export interface Target {
   readonly secure: boolean;
   readonly hostname: string;
   readonly port: number;
-  /** Path and query. */
   readonly path: string;
   /** The `authorization` header from the url's user and password; empty without them. */
   readonly authorization: Readonly<Record<string, string>>;

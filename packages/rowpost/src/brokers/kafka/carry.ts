@@ -2,12 +2,10 @@
 
 import type { OutgoingMessage } from "../broker.ts";
 
-/** A record that either client can send. */
 export interface WireRecord {
   readonly key: Buffer;
   readonly value: Buffer;
   readonly headers: Readonly<Record<string, string>>;
-  /** Upper bound of its size in a batch. */
   readonly bytes: number;
 }
 

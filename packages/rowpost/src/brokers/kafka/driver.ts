@@ -3,7 +3,6 @@
 import type { WireRecord } from "./carry.ts";
 import type { Fault } from "./failures.ts";
 
-/** Records for one partition. Kafka stores all of them or none. */
 export interface PartitionBatch {
   readonly partition: number;
   readonly records: readonly WireRecord[];
@@ -69,7 +68,6 @@ export function findError<Found>(
   return undefined;
 }
 
-/** Common fields of errors of the two packages and of Node.js. */
 export interface ErrorLike {
   readonly name?: unknown;
   readonly message?: unknown;

@@ -2,11 +2,9 @@
 
 import { type FailedBy, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
-/** An error as a driver found it. */
 export type Fault =
   /** The broker answered with an error. Nothing was stored unless the code says otherwise. */
   | { readonly kind: "answer"; readonly code: number; readonly name: string; readonly text: string }
-  /** User, password or mechanism is wrong. */
   | { readonly kind: "denied"; readonly text: string }
   /** No connection was made, so nothing was handed over. */
   | { readonly kind: "unreachable"; readonly code: string; readonly text: string }
@@ -17,11 +15,9 @@ interface Rule extends SharedRule {
   readonly divisible?: boolean;
   /** The partition has moved or the topic is gone: refresh the metadata before the next try. */
   readonly stale?: boolean;
-  /** The connection cannot be used any more. */
   readonly endsSession?: boolean;
 }
 
-/** A failure and how to handle the request that met it. */
 export type Failure = FailedBy<Rule>;
 
 /** The message will always be refused. In a batch it may be any of them. */
@@ -41,11 +37,9 @@ const TOO_LARGE: Rule = {
   advice: "larger than message.max.bytes of the broker or max.message.bytes of the topic",
 };
 
-/** The topic does not exist according to its metadata. */
 export const UNKNOWN_TOPIC = 3;
 /** The partition has no leader at the moment, or none known here. */
 export const LEADER_NOT_AVAILABLE = 5;
-/** The broker is too old for this protocol version. */
 export const UNSUPPORTED_VERSION = 35;
 /** A record that the broker or this adapter cannot take. */
 export const INVALID_RECORD = 87;
@@ -96,10 +90,8 @@ export function nameOfCode(code: number): string {
   return RULES[code]?.[0] ?? `KAFKA_${code}`;
 }
 
-/** Codes of a refused login: unsupported mechanism, illegal state, failed. */
 const DENIED: readonly number[] = [33, 34, 58];
 
-/** The failure of a produce request. */
 export function failureOfSend(fault: Fault): Failure {
   switch (fault.kind) {
     case "answer":

@@ -1,4 +1,3 @@
-/** Requests over kafkajs's connections, and the outcome of each partition. */
 import kafkajs from "kafkajs";
 import { describe, expect, test } from "vitest";
 import type { BatchOutcome, PartitionBatch } from "./driver.ts";
@@ -21,7 +20,6 @@ function producing(brokerPool: object): Produce {
   return (leader, ...partitions) => produce(leader, "orders", batches(...partitions));
 }
 
-/** The internals of kafkajs with these nodes, each with its answer. */
 function poolOf(nodes: ReadonlyMap<number, () => Promise<readonly Answer[]>>, sent: number[]): object {
   let isKnown = false;
   return {

@@ -16,7 +16,6 @@ import type { KafkajsClient } from "./given-client.ts";
 import { faultOf } from "./kafkajs-faults.ts";
 import { decodeProduced, encodeProduce, type ProducedPartition } from "./produce.ts";
 
-/** The parts of a kafkajs cluster that are used here. */
 export interface Cluster {
   connect(): Promise<void>;
   disconnect(): Promise<void>;
@@ -29,7 +28,6 @@ export interface Cluster {
     refreshMetadata(topics: readonly string[]): Promise<unknown>;
     /** Resolves to a connected node that is logged in. */
     findBroker(options: { readonly nodeId: number }): Promise<Node>;
-    /** Any node. */
     findConnectedBroker(): Promise<Node>;
   };
 }

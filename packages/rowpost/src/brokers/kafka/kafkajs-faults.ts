@@ -20,7 +20,6 @@ export function faultOf(error: unknown, unsent: boolean): Fault {
   return { kind: unsent ? "unreachable" : "lost", code, text: wordsOf(error) };
 }
 
-/** Errors of kafkajs without a code of their own. */
 const CODE_OF_ERROR: Readonly<Record<string, string>> = {
   KafkaJSRequestTimeoutError: "REQUEST_TIMEOUT",
   KafkaJSConnectionClosedError: "CONNECTION_CLOSED",

@@ -11,12 +11,10 @@ import { ask, clusterOf, createProduce, describeTopic } from "./kafkajs-cluster.
 import { faultOf } from "./kafkajs-faults.ts";
 import type { Settings } from "./options.ts";
 
-/** The parts of the package that are used here. */
 export interface KafkajsModule {
   readonly Kafka: new (options: object) => KafkajsClient;
 }
 
-/** The sockets of one session. */
 interface Wire {
   /** Resets all sockets, including those opened later. */
   destroy(): void;

@@ -1,4 +1,3 @@
-/** Options of the Kafka broker and their checks. */
 
 import { hostname } from "node:os";
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";

@@ -22,7 +22,6 @@ import {
 import { type Fault, failureOfSend, LEADER_NOT_AVAILABLE, nameOfCode, UNKNOWN_TOPIC } from "./failures.ts";
 import type { Settings } from "./options.ts";
 
-/** The parts of the package that are used here. */
 export interface PlatformaticModule {
   readonly Producer: new (options: object) => object;
 }
@@ -235,7 +234,6 @@ function textOr(text: unknown, otherwise: string): string {
   return typeof text === "string" ? text : otherwise;
 }
 
-/** Maps an error of the package for partitions without an answer. */
 export function faultOf(error: unknown): Fault {
   const faults = leavesOf(error).map(faultOfLeaf);
   // One of several tries may have got through.
@@ -244,7 +242,6 @@ export function faultOf(error: unknown): Fault {
   );
 }
 
-/** The errors at the bottom of the package's bundles. */
 function leavesOf(error: unknown): ErrorLike[] {
   if (typeof error !== "object" || error === null) return [];
   const { errors } = error as ErrorLike;

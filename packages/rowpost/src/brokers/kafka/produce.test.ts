@@ -19,7 +19,6 @@ interface ReadBatch {
   readonly records: readonly { readonly key: string; readonly value: string; readonly headers: readonly string[][] }[];
 }
 
-/** Reads a whole request. */
 function read(bytes: Buffer): { readonly head: readonly unknown[]; readonly batches: readonly ReadBatch[] } {
   let at = 0;
   const take = (length: number): Buffer => {

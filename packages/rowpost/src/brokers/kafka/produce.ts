@@ -15,7 +15,6 @@ export interface ProducedPartition {
   readonly baseOffset: bigint;
 }
 
-/** An answer: its partitions, and how long the broker throttles (quotas). */
 export interface ProduceAnswer {
   readonly partitions: readonly ProducedPartition[];
   readonly throttleMs: number;
@@ -135,7 +134,6 @@ function sizeOfVarint(number: number): number {
   return number < 0x8_00_00_00 ? 4 : 5;
 }
 
-/** Decodes the answer to a request of this version. */
 export function decodeProduced(answer: Buffer, version: number): ProduceAnswer {
   // Time of the append and, in newer versions, the start of the log.
   const skipped = version >= 5 ? 16 : 8;

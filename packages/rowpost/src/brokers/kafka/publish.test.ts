@@ -20,7 +20,6 @@ const REFUSED: Fault = { kind: "unreachable", code: "ECONNREFUSED", text: "refus
 interface Bench {
   /** Outcome of a batch that is not stored; called for each batch. */
   fault: (batch: PartitionBatch) => Fault | undefined;
-  /** Reason why no session opens. */
   away: Fault | undefined;
   readonly leaders: number;
   partitions: number;

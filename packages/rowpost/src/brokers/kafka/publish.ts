@@ -1,4 +1,3 @@
-/** Publishes messages to Kafka and follows leaders that move. */
 
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";

@@ -19,7 +19,6 @@ export interface OpenSession {
 
 type Abort = AbortScope | AbortSignal;
 
-/** A batch's first offset, or its failure. */
 export type SendOutcome = { readonly baseOffset: bigint } | { readonly failure: Failure };
 
 export interface Sessions {
@@ -99,7 +98,6 @@ export function createSessions(options: SessionsOptions): Sessions {
     return session;
   }
 
-  /** Closes a session that opens late. */
   function abandon(session: Promise<Session>): void {
     const ended = session.then((late) => late.close()).catch(() => undefined);
     keep({ end: () => closeQuietly(ended) }, ended);

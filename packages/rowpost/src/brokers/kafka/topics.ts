@@ -1,4 +1,3 @@
-/** Cached metadata of topics: partitions and their leaders. */
 
 import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { TopicDescription } from "./driver.ts";

@@ -1,4 +1,3 @@
-/** `kafka://host:port[,host:port]?…`: the options as a URL. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";

@@ -12,10 +12,8 @@ export interface Wire {
   readonly properties: { readonly contentType: string; readonly userProperties: Readonly<Record<string, string>> };
 }
 
-/** Limits known before a message is sent. */
 interface Limits {
   readonly maxBodyBytes: number | undefined;
-  /** The server's limit. */
   readonly maxPacketBytes: number;
 }
 
@@ -24,7 +22,6 @@ const MAX_TEXT_BYTES = 65_535;
 /** Servers end the connection on control characters, lone surrogates and noncharacters. */
 const ILLEGAL = /[\p{Cc}\p{Surrogate}\p{Noncharacter_Code_Point}]/u;
 
-/** Encodes a message, or returns why it cannot be sent. */
 export function encode(message: OutgoingMessage, topic: string, limits: Limits): Wire | PublishFailed {
   const trouble = topicTrouble(topic);
   if (trouble !== undefined) {

@@ -2,7 +2,6 @@
 import type { Duplex } from "node:stream";
 import { loadedPeer } from "../settings/peer.ts";
 
-/** A CONNACK, PUBACK or DISCONNECT packet of the client. */
 export interface Packet {
   readonly cmd: string;
   readonly messageId?: number | undefined;

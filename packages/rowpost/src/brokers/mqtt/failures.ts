@@ -78,7 +78,6 @@ const ENDINGS: Readonly<Record<number, readonly [code: string, advice?: string]>
   160: ["MAXIMUM_CONNECT_TIME"],
 };
 
-/** The connection ended with a reason code of the server. */
 export function endedBy(reasonCode: number, label: string, reasonString?: string): PublishFailed {
   const [code = `MQTT_${reasonCode}`, advice] = ENDINGS[reasonCode] ?? [];
   const rule = { scope: "connection", advice } as const;

@@ -40,11 +40,9 @@ export interface Link {
   use(): () => void;
 }
 
-/** A connection attempt and its connection. */
 export interface Opening {
   /** Never rejects. */
   readonly link: Promise<Link | PublishFailed>;
-  /** Resolves when the socket is closed, for any reason. */
   readonly closed: Promise<void>;
   /** Ends it in any state. Messages in flight become unknown. */
   end(): Promise<void>;

@@ -1,4 +1,3 @@
-/** The connection in use and those not yet closed. */
 import { closedFailure } from "../publishing/failures.ts";
 import { createKeeper, type Keeper } from "../publishing/keeper.ts";
 import { loadMqtt } from "./client.ts";

@@ -1,4 +1,3 @@
-/** Options of the MQTT broker and their checks. */
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";

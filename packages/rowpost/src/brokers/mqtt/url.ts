@@ -1,4 +1,3 @@
-/** `mqtt://host:port[,host:port]?…`: the options as a URL. */
 import { serversUrl } from "../settings/servers-url.ts";
 import {
   optionsOf,

@@ -22,7 +22,6 @@ const JSON_TYPE = "application/json";
  */
 const MAX_SUBJECT_BYTES = 2048;
 
-/** The subject of a topic, or why it cannot be one. */
 export function subjectOf(topic: string, subject: string): string | PublishFailed {
   const trouble = subjectTrouble(subject);
   if (trouble === undefined) return subject;
@@ -55,7 +54,6 @@ const ID_UNSAFE = /[%:\s\p{Cc}]/gu;
 /** Fields for the server come first, because it also finds their names inside earlier values. */
 export type ServerFields = Readonly<Record<string, string | undefined>>;
 
-/** The header block: fields for the server, then the message's own. */
 export function headersOf(message: OutgoingMessage, fields: ServerFields): Buffer | PublishFailed {
   let text = "NATS/1.0\r\n";
   for (const [name, value] of Object.entries(fields)) if (value !== undefined) text += `${name}: ${value}\r\n`;

@@ -14,7 +14,6 @@ export interface EncodedHeaders {
   encode(): Uint8Array;
 }
 
-/** A status event of a connection. */
 export interface NatsStatus {
   readonly type: string;
   readonly error?: unknown;
@@ -39,7 +38,6 @@ export interface NatsConnection {
   isClosed(): boolean;
 }
 
-/** Options passed to the client's `connect`. */
 export interface ConnectOptions {
   readonly servers: readonly string[];
   readonly name: string;

@@ -31,7 +31,6 @@ export interface Dialing {
   abandon(): void;
 }
 
-/** Sockets of a connection, from the start of its attempt. */
 interface Sockets {
   readonly open: Set<Socket>;
   abandoned: boolean;

@@ -6,7 +6,6 @@
 import type { PublishFailed } from "../broker.ts";
 import { failed, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
-/** The `error` of a JetStream answer. */
 export interface JetStreamError {
   readonly code?: number | undefined;
   readonly err_code?: number | undefined;

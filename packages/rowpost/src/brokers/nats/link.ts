@@ -7,14 +7,12 @@ import { asHeaders } from "./carry.ts";
 import type { NatsConnection, NatsMessage, NatsStatus } from "./client.ts";
 import { describeConnectError, destinationFailure, failureOfError, type JetStreamError } from "./failures.ts";
 
-/** Outcome of a message that was handed over. */
 export type Outcome =
   | { readonly kind: "stored"; readonly stream: string; readonly sequence: number }
   | { readonly kind: "failed"; readonly failure: PublishFailed }
   /** No subscriber: no stream takes the subject, or the stream has no leader now. */
   | { readonly kind: "nobody" };
 
-/** Answer of JetStream's API. */
 export type ApiAnswer =
   | { readonly kind: "answer"; readonly body: unknown }
   | { readonly kind: "nobody" }

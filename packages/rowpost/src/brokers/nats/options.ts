@@ -79,7 +79,6 @@ export interface Settings extends Checked<NatsOptions, Present> {
   readonly tls: TlsOptions | undefined;
   readonly subject: (topic: string) => string;
   readonly stream: (topic: string) => string | undefined;
-  /** The stream, if it is the same for all topics. */
   readonly onlyStream: string | undefined;
   readonly apiPrefix: string;
   readonly maxBodyBytes: number | undefined;

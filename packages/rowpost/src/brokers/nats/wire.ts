@@ -18,7 +18,6 @@ export interface SubjectOfTopic {
   readonly stream: string | undefined;
 }
 
-/** The subject of a topic, or why it has none. */
 export function subjectFor(topic: string, settings: Settings): SubjectOfTopic | PublishFailed {
   try {
     const subject = subjectOf(topic, settings.subject(topic));

@@ -20,7 +20,6 @@ export interface AbortSources {
   readonly closing?: AbortSignal | undefined;
 }
 
-/** Aborted by one of the signals or by its own `abort`. */
 export function createAbortScope({ deadline, closing }: AbortSources = {}): AbortScope {
   const cancels = new Set<() => void>();
   let isAborted = false;

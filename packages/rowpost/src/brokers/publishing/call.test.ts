@@ -8,7 +8,6 @@ import { failed } from "./failures.ts";
 import { type PlacedMessage, startLanes } from "./lanes.ts";
 import { createWindow, type Window } from "./window.ts";
 
-/** A server whose answers the test supplies. */
 function createServer({ loads, leaves = true }: { loads?: number; leaves?: boolean } = {}) {
   const window = createWindow({ loads, bytes: 1_000_000 });
   const handed: string[] = [];
@@ -16,7 +15,6 @@ function createServer({ loads, leaves = true }: { loads?: number; leaves?: boole
   const server = {
     window,
     handed,
-    /** The result of a message at its turn, by key. */
     atTurn: (_key: string, _retry: () => void): Handed => undefined,
     publish(
       batch: readonly OutgoingMessage[],

@@ -81,7 +81,6 @@ export interface Call<Item extends Placed> {
   breakOff(failure: PublishFailed): void;
   /** Fails a message that cannot be sent in any load. */
   refuse(placed: Placed, destination: string, failure: PublishFailed): void;
-  /** Resolves when every message has its result. */
   readonly done: Promise<PublishResult[]>;
 }
 
@@ -92,11 +91,9 @@ interface Options<Item extends Placed> {
   readonly carrier: (call: Call<Item>) => Carrier<Item>;
 }
 
-/** Loads of one destination that are due. */
 interface Queue<Item extends Placed> {
   readonly destination: string;
   ready: Load<Item>[];
-  /** Index of the first. */
   position: number;
   /** Waits for room in the window. */
   isWaiting: boolean;

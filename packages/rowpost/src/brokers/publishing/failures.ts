@@ -2,7 +2,6 @@
 import { describeError } from "../../runtime/errors.ts";
 import type { FailureScope, PublishFailed } from "../broker.ts";
 
-/** A row of an adapter's failure table. */
 export interface Rule {
   readonly scope: FailureScope;
   /** Default true. */

@@ -1,11 +1,9 @@
-/** The connection in use: shared, created on demand, replaced when unusable. */
 import type { OutgoingMessage, PublishFailed, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "./abort-scope.ts";
 import { failed, unusableFailure } from "./failures.ts";
 import { ABORTED, failBatch } from "./results.ts";
 
 export interface Keeper<Link, Failure = PublishFailed> {
-  /** The connection, if it is usable now. */
   readonly current: () => Link | undefined;
   /**
    * The current connection, a new one, or why there is none. Never rejects; takes as long as

@@ -36,7 +36,6 @@ export function startLanes(
   for (const load of firsts) call.start(load);
 }
 
-/** One lane for all messages in order of the batch. */
 export function startOneLane(call: Call<PlacedMessage>, batch: readonly OutgoingMessage[]): void {
   let first: Load<PlacedMessage> | undefined;
   for (const [index, message] of [...batch.entries()].reverse()) {
@@ -50,7 +49,6 @@ export function bodyBytes({ body }: OutgoingMessage): number {
   return typeof body === "string" ? Buffer.byteLength(body) : body.length;
 }
 
-/** Starts a lane of requests. */
 export function startRequests<Item extends Placed & { readonly bytes: number }>(
   call: Call<Item>,
   destination: string,

@@ -1,14 +1,11 @@
-/** The shared lifecycle of all adapters around a publish call. */
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { Broker, BrokerFeatures, OutgoingMessage, PublishOptions, PublishResult } from "../broker.ts";
 import { type AbortScope, createAbortScope } from "./abort-scope.ts";
 import { closedFailure, failed } from "./failures.ts";
 import { ABORTED, failBatch } from "./results.ts";
 
-/** The adapter-specific parts. */
 export interface Adapter {
   readonly name: string;
-  /** Display name, for reasons of failures. */
   readonly title: string;
   /** See {@link Broker.target}. */
   readonly target?: string | undefined;

@@ -1,4 +1,3 @@
-/** Limits of one request. */
 export interface RequestBounds {
   readonly items: number;
   readonly bytes: number;

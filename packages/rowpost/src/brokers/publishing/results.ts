@@ -14,7 +14,6 @@ export interface Placed {
 }
 
 export interface Results {
-  /** Messages without a result. */
   readonly open: number;
   sent(index: number, messageId: string): void;
   /**
@@ -38,7 +37,6 @@ export interface Results {
 
 export function createResults(count: number): Results {
   const results = new Array<PublishResult | undefined>(count);
-  /** First failed message of each key. */
   const failedKeys = new Map<string, number>();
   const away = new Map<string, PublishFailed>();
   let offline: PublishFailed | undefined;
@@ -91,7 +89,6 @@ export function createResults(count: number): Results {
   };
 }
 
-/** Drops the fields that only the adapter needs. */
 function plain({ scope, code, reason, ...rule }: PublishFailed): PublishFailed {
   return failed(scope, code, reason, rule);
 }

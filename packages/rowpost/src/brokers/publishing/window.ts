@@ -14,7 +14,6 @@ export interface Window {
   giveBack(destination: string, bytes: number): void;
   /** Calls back once when `take` with these bytes would succeed, in order of asking. */
   onRoom(destination: string, bytes: number, callback: () => void): void;
-  /** Removes a waiting callback. */
   stopWaiting(callback: () => void): void;
 }
 
@@ -40,9 +39,7 @@ export function createWindow({
   const places = createFairShares({ capacity: 2 * loads });
   const volume = createFairShares({ capacity: 2 * width });
   const waiting = new Map<() => void, Waiting>();
-  /** Number of waiters of each destination. */
   const waitingFor = new Map<string, number>();
-  /** The destination whose waiter is being called. */
   let called: string | undefined;
 
   // A load larger than its share goes when its destination has nothing else in flight.

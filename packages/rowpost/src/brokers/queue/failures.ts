@@ -5,7 +5,6 @@ import { failedBy, type Rule } from "../publishing/failures.ts";
 
 type QueueRule = Rule & { readonly divisible?: boolean };
 
-/** By error code. */
 const RULES: Readonly<Record<string, QueueRule>> = {
   // Never becomes a valid name or a smaller body. With several messages, one of them may be the
   // cause.

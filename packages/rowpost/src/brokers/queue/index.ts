@@ -32,7 +32,6 @@ export interface QueueBrokerOptions {
 
 /** Limits of one append. */
 const MOST = { items: 500, bytes: 1_048_576 } as const;
-/** Tries of an append that met a conflict. */
 const TRIES = 3;
 /**
  * A slower conflict was a wait for a lock. Retrying it on the session that all topics share would

@@ -14,7 +14,6 @@ export interface RabbitmqConnection {
   off(event: string, listener: (...given: unknown[]) => void): unknown;
 }
 
-/** A confirm channel of amqplib. */
 export interface AmqpChannel {
   /** False: the buffer is full until `drain`. Throws if nothing was written. */
   publish(exchange: string, routingKey: string, content: Buffer, options: AmqpProperties): boolean;

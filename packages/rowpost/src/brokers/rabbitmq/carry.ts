@@ -10,11 +10,9 @@ import type { RabbitmqRoute } from "./options.ts";
 
 /** Names, routing keys and most properties are "short strings" with a one-byte length. */
 const SHORT_STRING_BYTES = 255;
-/** Size of amqplib's buffer for all headers of a message. */
 const CLIENT_TABLE_BYTES = 65_536;
 /** Upper bound of frame, class, size, flags, five short strings, mode, priority and timestamp. */
 const FRAME_REST_BYTES = 22 + 5 * 256 + 10;
-/** Length of the row's `message_id`. */
 const RECEIPT_LENGTH = 255;
 
 export interface Address {
@@ -50,7 +48,6 @@ function lengths(...texts: readonly string[]): string {
   return texts.map((text) => Buffer.byteLength(text)).join(" and ");
 }
 
-/** Limits that depend on the server. */
 export interface Limits {
   readonly bodyBytes: number;
   /** Largest negotiated frame; all properties must fit into one. */

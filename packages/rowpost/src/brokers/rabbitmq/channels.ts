@@ -38,7 +38,6 @@ export interface Channels {
   of(exchange: string): OpenChannel | Promise<OpenChannel | PublishFailed>;
   /** Why no message may go to this routing key just now. Undefined if nothing is known. */
   refusalOf(address: Address): PublishFailed | undefined;
-  /** Largest body accepted by the server, once known. */
   readonly largestBody: number;
   /** Closes all, waiting half a second at most. Never rejects. */
   close(): Promise<void>;
@@ -160,7 +159,6 @@ interface Refusals {
   of(what: string): PublishFailed | undefined;
 }
 
-/** Recent refusals of the server. */
 function createRefusals(): Refusals {
   const refused = new Map<string, { readonly failed: PublishFailed; readonly untilMs: number }>();
   let newestUntilMs = 0;

@@ -14,7 +14,6 @@ import type { Settings } from "./options.ts";
 import type { RabbitmqServer } from "./servers.ts";
 
 export interface Link {
-  /** `host:port`, for texts. */
   readonly label: string;
   /** Why it ended. Undefined while open. */
   readonly lost: Said | undefined;
@@ -183,7 +182,6 @@ interface Watched extends Link {
   forget(): void;
 }
 
-/** Tracks the events of a connection. */
 function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
   const { label, settings, onBlocked, end } = options;
   const inside = (connection as AmqpInside).connection;

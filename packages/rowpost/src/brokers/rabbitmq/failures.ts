@@ -53,7 +53,6 @@ export function refusedRoutingKey({ reason }: Said, routingKeys: readonly string
   return new Set(named).size === 1 ? named[0] : undefined;
 }
 
-/** The failure of messages with a forbidden routing key. */
 export function refusedByTopic(exchange: string, routingKey: string, { code, reason }: Said): PublishFailed {
   const advice = `grant the user the topic permission to write to ${exchange} with the routing key ${routingKey}`;
   return failed("destination", code, `${reason}; ${advice}`);

@@ -1,4 +1,3 @@
-/** RabbitMQ through amqplib's confirm channels. See `docs/brokers/rabbitmq.md`. */
 
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
@@ -78,7 +77,6 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   });
 }
 
-/** Anything else is treated as options. */
 function isConnection(given: RabbitmqOptions | RabbitmqConnection): given is RabbitmqConnection {
   return typeof given === "object" && given !== null && "createConfirmChannel" in given;
 }

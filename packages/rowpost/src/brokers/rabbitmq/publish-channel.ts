@@ -10,9 +10,7 @@ import { createHeaderLender } from "./lent-headers.ts";
 
 export type Answer =
   | { readonly is: "confirmed"; readonly deliveryTag: number }
-  /** No queue took it. */
   | { readonly is: "returned" }
-  /** A queue refused it. */
   | { readonly is: "refused" }
   /** The channel ended first, or the answer cannot be told from another's. */
   | { readonly is: "unanswered"; readonly failure: PublishFailed };
@@ -20,13 +18,11 @@ export type Answer =
 export interface Handing {
   readonly message: OutgoingMessage;
   readonly address: Address;
-  /** See `likenessOf`. */
   readonly likeness: string;
   /** Called once, unless the message is abandoned. */
   readonly answer: (answer: Answer) => void;
 }
 
-/** A message that was handed over, without its body. */
 export interface Handed {
   readonly contentBytes: number;
   readonly routingKey: string;
@@ -37,7 +33,6 @@ export interface PublishChannel {
   readonly name: string;
   /** False once it has ended or is retired. */
   readonly usable: boolean;
-  /** The client's buffer has room. */
   readonly writable: boolean;
   /**
    * A message of this likeness is in flight, and another must wait for its answer. A returned
@@ -85,7 +80,6 @@ export interface ChannelEnded {
 }
 
 export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishChannelOptions): PublishChannel {
-  /** By delivery tag, in order. */
   const pending = new Map<number, Pending>();
   /** `pending` by likeness; never two alike. */
   const likenesses = new Map<string, Pending>();

@@ -64,7 +64,6 @@ export async function publishBatch(
 
 type Single = Load<PlacedMessage>;
 
-/** A message at the server. */
 interface WithServer {
   readonly channel: PublishChannel;
   readonly deliveryTag: number;
@@ -139,7 +138,6 @@ function carrierOf(
   };
 }
 
-/** The likeness of the message, or why it cannot be sent. */
 function likenessUnlessRefused(
   { channels, maxBodyBytes }: Publishing,
   { bytes }: Single,

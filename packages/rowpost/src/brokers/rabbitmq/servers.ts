@@ -9,7 +9,6 @@ export interface RabbitmqServer {
   readonly vhost: string;
   readonly username: string;
   readonly password: string;
-  /** `host:port`, for texts. */
   readonly label: string;
 }
 

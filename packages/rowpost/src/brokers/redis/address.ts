@@ -1,4 +1,3 @@
-/** The address of our own connection, from `redis://…` or `rediss://…`. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";

@@ -4,7 +4,6 @@ import type { IoReply } from "./client.ts";
 import type { Failure } from "./failures.ts";
 import { failure, failureOfClient, failureOfReply, isReplyError } from "./failures.ts";
 
-/** The id of the entry, or the failure. */
 export type Outcome = string | Failure;
 
 export interface PieceShape {
@@ -14,7 +13,6 @@ export interface PieceShape {
   readonly minReplicas: number;
 }
 
-/** One outcome for each message of the piece. */
 export function outcomesOf(replies: readonly IoReply[], shape: PieceShape): Outcome[] {
   const { messages, isTransaction, minReplicas } = shape;
   const outcomes = isTransaction

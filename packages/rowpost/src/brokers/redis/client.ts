@@ -25,11 +25,9 @@ export interface IoClient {
   info(): Promise<unknown>;
   config(verb: "GET", name: string): Promise<unknown>;
   pipeline(): IoPipeline;
-  /** Only in a cluster. */
   nodes?(role: "master"): readonly IoClient[];
 }
 
-/** Commands sent in one piece. */
 export interface IoPipeline {
   xadd(key: string, ...args: readonly (string | Buffer)[]): unknown;
   multi(): unknown;

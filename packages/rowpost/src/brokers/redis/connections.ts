@@ -18,17 +18,14 @@ import type { ServerFacts } from "./inspect.ts";
 import { inspectServer } from "./inspect.ts";
 import type { Settings } from "./options.ts";
 
-/** A connection lent to one call. */
 export interface LentConnection {
   readonly client: IoClient;
   readonly maxBulkBytes: number;
-  /** No further call gets this connection. */
   retire(): void;
   giveBack(): void;
 }
 
 export interface Connections extends Pick<Keeper<Link, Failure>, "current" | "get"> {
-  /** Lends it to one call. */
   readonly lend: (link: Link) => LentConnection;
   /** Asks the server on a lent connection. Undefined: it can be published to. */
   verify(): Promise<Failure | undefined>;

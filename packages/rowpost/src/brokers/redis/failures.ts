@@ -103,7 +103,6 @@ export function notConnected(code: string, reason: string): Failure {
   return failure(code, reason, { scope: "connection", reconnect: true });
 }
 
-/** The failure of connecting, from the client's error. */
 export function failureOfConnect(error: unknown, label: string): Failure {
   if (isReplyError(error)) {
     const said = failureOfReply(error);
@@ -123,7 +122,6 @@ function innermost(error: unknown): Error {
   return error;
 }
 
-/** A failure found without a reply of the server. */
 export function failure(code: string, reason: string, rule: Rule): Failure {
   return failedBy(rule, code, reason);
 }

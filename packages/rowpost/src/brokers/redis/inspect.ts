@@ -7,7 +7,6 @@ import { failure, isReplyError, notConnected } from "./failures.ts";
 /** Default of `proto-max-bulk-len`. */
 const DEFAULT_MAX_BULK_BYTES = 536_870_912;
 
-/** Facts about a server that may be published to. */
 export interface ServerFacts {
   /** Largest value of one field, in bytes. */
   readonly maxBulkBytes: number;

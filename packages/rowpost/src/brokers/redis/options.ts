@@ -60,7 +60,6 @@ export interface Settings
     "streamOf" | "minReplicas" | "replicaTimeoutMs" | "connectTimeoutMs" | "allowEviction"
   > {
   readonly createClient: ClientFactory;
-  /** Scheme, host and port without credentials, for texts. */
   readonly label: string;
   readonly target: string | undefined;
   /** Arguments between the key and the fields of every XADD. */

@@ -33,10 +33,8 @@ export interface TopicPlan {
   readonly refused: readonly { readonly placed: Placed; readonly failure: Failure }[];
 }
 
-/** Limits of the server or the options. */
 export interface SizeLimits {
   readonly maxBodyBytes: number | undefined;
-  /** Of one field. */
   readonly maxBulkBytes: number;
 }
 
@@ -109,7 +107,6 @@ function piecesOf(topic: string, items: readonly Item[], limits: PieceLimits): P
   }));
 }
 
-/** Whether a key occurs twice. */
 export function needsTransaction(items: readonly Item[]): boolean {
   const keys = new Set<string>();
   for (const { orderingKey } of items) {

@@ -110,7 +110,6 @@ interface WriteOptions {
   readonly settings: Settings;
 }
 
-/** One write; resolves to the replies. */
 function write(
   { client }: LentConnection,
   stream: string,

@@ -1,4 +1,3 @@
-/** `redis://host:port/db?…`: the options as a URL. */
 
 import {
   oneOfSetting,

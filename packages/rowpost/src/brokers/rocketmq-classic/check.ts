@@ -1,4 +1,3 @@
-/** `check`: verifies that these settings allow publishing. */
 import { BrokerError } from "../../runtime/errors.ts";
 import type { Failure } from "../rocketmq/rules.ts";
 import { type NameServers, nameServersLabel } from "./name-servers.ts";

@@ -21,10 +21,8 @@ export function propertiesText(properties: readonly string[]): string {
   return text;
 }
 
-/** Lengths and flags of a message in a batch. */
 const FIXED_BYTES = 22;
 
-/** Size of a message in a batch. */
 export function messageBytes(properties: string, body: Buffer): number {
   return FIXED_BYTES + body.length + Buffer.byteLength(properties);
 }

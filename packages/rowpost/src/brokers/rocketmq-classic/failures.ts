@@ -65,7 +65,6 @@ export function isStored({ code }: Frame, weakly: boolean): boolean {
   return code === SUCCESS || (weakly && WEAK.has(code));
 }
 
-/** The failure of an unsuccessful answer. */
 export function failureOfAnswer({ code, remark }: Frame): Failure {
   const words = wordsOf(remark);
   if (code === SYSTEM_ERROR) return named("SYSTEM_ERROR", words, ruleOfWords(words));
@@ -111,7 +110,6 @@ function ruleOfRights(words: string): Rule | undefined {
   return isLogin.test(words) ? WRONG_KEYS : undefined;
 }
 
-/** The failure of a request without an answer. */
 export function failureOfSilence({ written, code, reason }: Unanswered): Failure {
   return failed(written ? "unknown" : "connection", code, reason);
 }

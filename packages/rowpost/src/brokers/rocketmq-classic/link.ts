@@ -26,7 +26,6 @@ export interface Link {
   readonly isUsable: boolean;
   /** Never rejects. */
   exchange(request: Request, options: ExchangeOptions): Promise<Exchange>;
-  /** Ends it and fails waiting requests. */
   end(code: string, reason: string): void;
 }
 
@@ -40,7 +39,6 @@ export interface LinkOptions {
   readonly tls: TlsOptions | undefined;
   readonly keys: AccessKeys | undefined;
   readonly connectTimeoutMs: number;
-  /** Aborts connecting. */
   readonly closing: AbortScope;
 }
 

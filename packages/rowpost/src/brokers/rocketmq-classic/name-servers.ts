@@ -28,7 +28,6 @@ const TOPIC_NOT_EXIST = 17;
 export function createNameServers(settings: Settings, lifetime: AbortScope): NameServers {
   const { nameServers, tls, keys, connectTimeoutMs } = settings;
   const servers = nameServers.map(keeperOf);
-  /** The one that answered last. */
   let first = 0;
 
   function keeperOf(address: ServerAddress): Keeper<Link, Failure> {

@@ -16,10 +16,8 @@ import { messageBytes, propertiesText } from "./encode.ts";
 import { type Queue, queueOf } from "./topic-route.ts";
 
 export interface Item extends Placed {
-  /** Properties as RocketMQ writes them. */
   readonly text: string;
   readonly body: Buffer;
-  /** Size in a request. */
   readonly bytes: number;
   /** Required queue; undefined: any. */
   readonly queue: Queue | undefined;
@@ -30,7 +28,6 @@ export type Lane = readonly (readonly Item[])[];
 
 export interface Plan {
   readonly lanes: readonly Lane[];
-  /** Messages that cannot be sent as they are. */
   readonly refused: readonly { readonly placed: Placed; readonly failure: Failure }[];
 }
 

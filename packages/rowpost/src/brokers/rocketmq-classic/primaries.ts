@@ -14,7 +14,6 @@ import type { Settings } from "./options.ts";
 export interface Primaries {
   /** The link to a broker, by its address from the name servers. Never rejects. */
   link(address: string): Link | Promise<Link | Failure>;
-  /** It could not be reached recently. */
   isAway(address: string): boolean;
   hasLink(): boolean;
   close(): void;

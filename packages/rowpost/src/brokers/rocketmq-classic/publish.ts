@@ -1,4 +1,3 @@
-/** Publishes messages in requests of one queue each. */
 import type { OutgoingMessage, PublishNotStarted, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
 import { byTopic } from "../publishing/by-topic.ts";
@@ -23,7 +22,6 @@ export interface Publishing {
   readonly routes: Routes<TopicRoute>;
   readonly primaries: Primaries;
   readonly window: Window;
-  /** Round robin over the queues of a topic. */
   readonly turns: { next: number };
 }
 
@@ -31,7 +29,6 @@ const SEND_MESSAGE_V2 = 310;
 const SEND_BATCH_MESSAGE = 320;
 
 interface Destination {
-  /** The topic with its namespace. */
   readonly topic: string;
   readonly route: TopicRoute;
 }
@@ -96,7 +93,6 @@ async function startTopic(publishing: Publishing, call: Call<Item>, part: TopicP
 
 const LEGAL_TOPIC = /^[%|a-zA-Z0-9_-]{1,127}$/;
 
-/** The server's name of the topic, or why there is none. */
 function topicOf(topic: string, namespace: string): string | Failure {
   const full = namespace === "" || topic.startsWith(`${namespace}%`) ? topic : `${namespace}%${topic}`;
   if (LEGAL_TOPIC.test(full)) return full;
@@ -104,7 +100,6 @@ function topicOf(topic: string, namespace: string): string | Failure {
   return messageFailure("ILLEGAL_TOPIC", `${full}: ${advice}`);
 }
 
-/** The receipts of a request, or its failure. */
 async function send(
   publishing: Publishing,
   { topic, route }: Destination,

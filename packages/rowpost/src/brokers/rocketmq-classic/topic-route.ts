@@ -30,7 +30,6 @@ interface BrokerData {
   readonly brokerAddrs?: Readonly<Record<string, string>> | null;
 }
 
-/** The bit of `perm` for writing. */
 const WRITABLE = 2;
 
 /** Throws for invalid JSON. */

@@ -1,4 +1,3 @@
-/** `rocketmq-classic://host:port[;host:port]/namespace?…`: the options as a URL. */
 import { rocketmqUrl } from "../rocketmq/url-parts.ts";
 import { oneOfSetting, optionsOf, textSetting, wholeSetting } from "../settings/url-settings.ts";
 import type { RocketmqClassicOptions } from "./options.ts";

@@ -50,9 +50,7 @@ export interface Connection {
   call(method: GrpcMethod, message: unknown, options: CallOptions): Promise<CallResult>;
   /** A call with many answers. Resolves when the server has ended it, or to the failure. */
   receive(method: GrpcMethod, message: unknown, options: ReceiveOptions): Promise<CallFailure | undefined>;
-  /** Opens a stream on the current channel. */
   stream(method: GrpcMethod): { readonly stream: GrpcStream; readonly channel: Channel };
-  /** The channel of the next call, created if needed. */
   current(): Channel;
   connected(): boolean;
   /** Replaces the current channel, for example when the server asks for it. */

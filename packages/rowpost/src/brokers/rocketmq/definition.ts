@@ -1,7 +1,6 @@
 /** Written by tools/rocketmq-definition.mjs from packages/rowpost/proto (Apache-2.0). */
 import { inflateRawSync } from "node:zlib";
 
-/** RocketMQ's service definition in protobufjs form. */
 export function serviceDefinition(): object {
   return JSON.parse(inflateRawSync(Buffer.from(DEFLATED, "base64")).toString("utf8")) as object;
 }

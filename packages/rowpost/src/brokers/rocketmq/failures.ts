@@ -129,7 +129,6 @@ function ruleOfUnauthorized(words: string): Rule {
   return /permission to access topic/i.test(words) ? NO_RIGHT : WRONG_KEYS;
 }
 
-/** The failure of a call without an answer. */
 export function failureOfCall(call: CallFailure): Failure {
   const name = call.connectCode ?? grpcName(call.grpcCode);
   return failedBy(ruleOfCall(call), name, plainDetails(call.details));

@@ -10,7 +10,6 @@ export interface GrpcMetadata {
   set(name: string, value: string): void;
 }
 
-/** Why a call failed: a gRPC status code and its text. */
 export interface GrpcError {
   readonly code?: number | undefined;
   readonly details?: string | undefined;
@@ -74,7 +73,6 @@ export interface GrpcClient {
   close(): void;
 }
 
-/** Made by grpc-js. */
 export type GrpcCredentials = object;
 
 interface GrpcModule {
@@ -96,7 +94,6 @@ interface GrpcModule {
   };
 }
 
-/** One method of the service as proto-loader describes it. */
 export interface GrpcMethod {
   readonly path: string;
   readonly requestSerialize: Serialize;
@@ -124,7 +121,6 @@ export interface GrpcRuntime {
   readonly methods: Readonly<Record<MethodName, GrpcMethod>>;
 }
 
-/** Connectivity states of grpc-js. */
 export const CHANNEL_READY = 2;
 export const CHANNEL_TRANSIENT_FAILURE = 3;
 

@@ -19,7 +19,6 @@ import { messageBytes, WIRE_FIFO, WIRE_NORMAL, type WireMessage } from "./wire.t
 
 export interface Item extends Placed {
   readonly wire: WireMessage;
-  /** Largest size in a request. */
   readonly bytes: number;
 }
 
@@ -28,7 +27,6 @@ export type Lane = readonly (readonly Item[])[];
 
 export interface Plan {
   readonly lanes: Lane[];
-  /** Messages that cannot be sent as they are. */
   readonly refused: { readonly placed: Placed; readonly failure: Failure }[];
   /** Number of messages with an ordering key that this topic cannot keep in order. */
   readonly unordered: number;
@@ -36,12 +34,10 @@ export interface Plan {
 
 export interface PlanOptions {
   readonly topic: string;
-  /** Message types of the topic. */
   readonly accepts: ReadonlySet<string>;
   readonly batchSize: number;
   /** Most bytes of one request with several messages. */
   readonly maxRequestBytes: number;
-  /** Largest body according to the server. */
   readonly maxBodyBytes: number | undefined;
   /** Fail messages with a key on an unordered topic instead of publishing them one by one. */
   readonly refuseUnordered: boolean;

@@ -29,9 +29,7 @@ interface FakeProxy {
   readonly streams: grpc.ServerDuplexStream<unknown, unknown>[];
   /** By method; the default is OK. */
   answers: Record<string, (request: Request) => object>;
-  /** Settings in the telemetry's answer. */
   maxBodySize: number;
-  /** Messages in each SendMessage so far. */
   sizes(): number[];
   close(): void;
 }

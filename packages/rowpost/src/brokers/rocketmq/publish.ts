@@ -1,4 +1,3 @@
-/** Publishes messages in requests that suit each topic's type. */
 
 import { hostname } from "node:os";
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
@@ -89,7 +88,6 @@ async function startTopic(
   for (const lane of plan.lanes) startRequests(call, topic, lane);
 }
 
-/** The receipts of a request, or its failure. */
 async function send(
   publishing: Publishing,
   { destination: topic, items }: Load<Item>,

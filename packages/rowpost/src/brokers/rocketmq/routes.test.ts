@@ -13,7 +13,6 @@ function failed(code: string, message = ""): RouteAnswer & { failure: object } {
 
 interface Setup {
   readonly routes: Routes;
-  /** Topics in the order of the queries. */
   readonly asked: string[];
   answer: RouteAnswer;
   now: number;

@@ -46,7 +46,6 @@ interface Entry<Found> {
   answer: RouteAnswer<Found>;
   /** Monotonic; refreshed from then on. */
   refreshAt: number;
-  /** The topic existed before. */
   readonly known: boolean;
   /** The last route, unless the server contradicted it. */
   lastRoute: RouteAnswer<Found> | undefined;

@@ -10,7 +10,6 @@ export interface Rule extends SharedRule {
   readonly topicIsMissing?: boolean;
 }
 
-/** A failure and how to handle the request that met it. */
 export type Failure = FailedBy<Rule>;
 
 /** RocketMQ gives no time; its own producers wait up to 1 s. */
@@ -24,7 +23,6 @@ export const LATER: Rule = { scope: "destination", retryAfterMs: RETRY_AFTER_MS 
 export const EVERYTHING: Rule = { scope: "connection" };
 /** Counted as an attempt, as after a missed deadline. */
 export const MAY_BE_STORED: Rule = { scope: "unknown" };
-/** One message may be the cause. */
 export const UNEXPLAINED: Rule = { scope: "message", divisible: true };
 export const MISSING: Rule = { scope: "message", absent: "missing", routeIsWrong: true, topicIsMissing: true };
 export const NO_RIGHT: Rule = { ...LATER, advice: "grant this access key the right to publish to the topic" };
@@ -33,7 +31,6 @@ export const WRONG_KEYS: Rule = {
   advice: "check accessKey and secretKey (ROWPOST_ROCKETMQ_ACCESS_KEY, ROWPOST_ROCKETMQ_SECRET_KEY)",
 };
 
-/** A failure found without asking the server. */
 export function messageFailure(code: string, reason: string, retriable = false): Failure {
   return failed("message", code, reason, { retriable });
 }

@@ -13,7 +13,6 @@ import type { GrpcRuntime, GrpcStream } from "./grpc.ts";
 import { CLIENT_VERSION, createCallMetadata } from "./metadata.ts";
 import type { Settings } from "./options.ts";
 
-/** The session with the server that the connection currently leads to. */
 export interface Session {
   /** Opens the session if needed; cheap otherwise. */
   touch(): void;
@@ -34,7 +33,6 @@ export interface SessionOptions {
   readonly connection: Connection;
   readonly namespace: string;
   readonly requestTimeoutMs: number;
-  /** Topics that messages go to. */
   readonly topics: () => string[];
   /** For a consumer: its group and subscription in protocol form. */
   readonly subscriber?: { readonly group: object; readonly subscription: object } | undefined;
@@ -83,7 +81,6 @@ interface Telemetry {
   open(): void;
   /** Sends new topics to the server. */
   update(): void;
-  /** Ends it, to be reopened on another channel. */
   drop(): void;
   readonly limits: Limits;
   isKnown(): boolean;
@@ -94,7 +91,6 @@ interface Telemetry {
 interface Running {
   readonly stream: GrpcStream;
   readonly channel: Channel;
-  /** Number of topics that the server knows. */
   topics: number;
   isKnown: boolean;
 }

@@ -1,4 +1,3 @@
-/** Shared parts of both RocketMQ URLs: `scheme://hosts/namespace?settings`. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { TlsOptions } from "../settings/tls-options.ts";
 import { namespaceIn, secretsOf, settingsIn, TLS_SETTINGS, tlsOption } from "../settings/url-settings.ts";
@@ -10,16 +9,13 @@ const SESSION_TOKEN = "ROWPOST_ROCKETMQ_SESSION_TOKEN";
 
 interface UrlForm {
   readonly scheme: string;
-  /** For errors. */
   readonly form: string;
-  /** Names of the query settings besides those of TLS. */
   readonly known: readonly string[];
 }
 
 interface UrlParts {
   readonly hosts: string;
   readonly settings: URLSearchParams;
-  /** Options of both protocols. */
   readonly common: {
     readonly namespace?: string;
     readonly tls: boolean | TlsOptions | undefined;

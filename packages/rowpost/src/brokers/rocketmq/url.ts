@@ -1,4 +1,3 @@
-/** `rocketmq://host:port[,host:port]/namespace?…`: the options as a URL. */
 
 import { oneOfSetting, optionsOf, wholeSetting } from "../settings/url-settings.ts";
 import type { RocketmqOptions } from "./options.ts";

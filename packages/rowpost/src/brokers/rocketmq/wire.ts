@@ -27,11 +27,9 @@ export interface WireMessage {
   /** Length of `body` in UTF-8. */
   readonly bodyBytes: number;
   readonly messageType: number;
-  /** Message group of a FIFO message. */
   readonly group: string | undefined;
 }
 
-/** Shared by all messages of a request. */
 export interface WireEnvelope {
   readonly namespace: string;
   readonly topic: string;

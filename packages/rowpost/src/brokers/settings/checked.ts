@@ -25,7 +25,6 @@ export function numbersOf<Name extends string>(
   return numbers as Record<Name, number>;
 }
 
-/** In the form of `checkOptions`. */
 export function numberKinds<Name extends string>(bounds: Readonly<Record<Name, Bounds>>): Record<Name, "number"> {
   return Object.fromEntries(Object.keys(bounds).map((name) => [name, "number"])) as Record<Name, "number">;
 }

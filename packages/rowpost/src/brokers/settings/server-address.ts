@@ -1,4 +1,3 @@
-/** Addresses of servers in options and URLs. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 
 export interface ServerAddress {
@@ -6,9 +5,7 @@ export interface ServerAddress {
   readonly port: number;
 }
 
-/** Format of a broker's addresses. */
 interface AddressForm {
-  /** For errors, such as `nats`. */
   readonly broker: string;
   /** Allowed before the host, without the colon. */
   readonly schemes: readonly string[];
@@ -31,7 +28,6 @@ export function serverAddress(text: string, { broker, schemes, defaultPort }: Ad
   );
 }
 
-/** `host:port`, for texts and clients. */
 export function addressLabel({ host, port }: ServerAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

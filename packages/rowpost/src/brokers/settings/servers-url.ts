@@ -1,13 +1,10 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { settingsIn } from "./url-settings.ts";
 
-/** Format of a broker URL with a list of servers. */
 interface UrlForm {
   /** The plain scheme and the one with TLS. */
   readonly schemes: readonly [plain: string, secure: string];
-  /** For errors. */
   readonly form: string;
-  /** Names of the query settings. */
   readonly known: readonly string[];
   /** Advice about secrets, such as `set A and B instead`. */
   readonly secrets: string;

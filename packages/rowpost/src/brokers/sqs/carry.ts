@@ -12,7 +12,6 @@ const CONTENT_TYPE = "content-type";
 /** Value `base64` if the body is. */
 const ENCODING = "rowpost-encoding";
 const JSON_TYPE = "application/json";
-/** SQS's limit is ten. */
 const MOST_ATTRIBUTES = 10;
 
 /** Characters that SQS refuses: those outside of XML. */
@@ -27,7 +26,6 @@ export interface Wire {
   readonly bytes: number;
 }
 
-/** Encodes a message, or returns why it cannot be sent. */
 export function encode(message: OutgoingMessage, isFifo: boolean, maxMessageBytes: number): Wire | PublishFailed {
   const { body, contentType, headers } = message;
   const isPlain = typeof body === "string" && !ILLEGAL.test(body);

@@ -1,7 +1,6 @@
 /** What is used of `@aws-sdk/client-sqs`, as structural types, and how it is loaded. */
 import { loadedPeer } from "../settings/peer.ts";
 
-/** A message of a SendMessageBatch. */
 export interface Entry {
   readonly Id: string;
   readonly MessageBody: string;
@@ -17,7 +16,6 @@ export interface FailedEntry {
   readonly SenderFault?: boolean | undefined;
 }
 
-/** Answer to a SendMessageBatch. */
 export interface BatchAnswer {
   readonly Successful?: readonly { readonly Id?: string | undefined; readonly MessageId?: string | undefined }[];
   readonly Failed?: readonly FailedEntry[];

@@ -43,7 +43,6 @@ type Present = "queue" | "maxMessageBytes" | "maxInFlight" | "timeoutMs" | "conn
 export interface Settings extends Checked<SqsOptions, Present> {
   readonly client: SqsClient | undefined;
   readonly account: string | undefined;
-  /** Arguments of `new SQSClient` besides our own. */
   readonly place: Readonly<Record<string, unknown>>;
   readonly label: string;
 }

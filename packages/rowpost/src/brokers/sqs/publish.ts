@@ -38,7 +38,6 @@ export async function publishBatch(
   scope: AbortScope,
 ): Promise<PublishResult[]> {
   const { settings, window, module, client, queues } = publishing;
-  /** Queue URLs of this call, looked up once. */
   const urls = new Map<string, string | PublishFailed>();
 
   async function find(topic: string, retry: () => void): Promise<void> {

@@ -12,7 +12,6 @@ import type { Settings } from "./options.ts";
 export interface Queues {
   /** Name of a topic's queue, or why it cannot have one. */
   nameOf(topic: string): string | PublishFailed;
-  /** Its URL, if known. */
   known(topic: string): string | undefined;
   /** Its URL, or why there is none. Never rejects. */
   urlOf(topic: string): Promise<string | PublishFailed>;

@@ -39,7 +39,6 @@ interface KafkajsMessage {
   readonly offset: string;
 }
 
-/** The payload of `eachBatch`. */
 interface BatchPayload {
   readonly batch: Batch;
   readonly resolveOffset: (offset: string) => void;

@@ -48,7 +48,6 @@ interface Parts {
   readonly consumer: PlatformaticConsumer;
   readonly topics: readonly string[];
   readonly fromBeginning: boolean;
-  /** Messages under way. */
   readonly room: number;
   readonly work: Work<KafkaDelivered>;
   readonly clock: Clock;

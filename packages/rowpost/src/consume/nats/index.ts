@@ -77,7 +77,6 @@ interface LinkParts extends Pick<Parameters<typeof startPulling>[0], "address" |
   readonly tellOfLimit: (facts: ConsumerFacts) => void;
 }
 
-/** A message in its last delivery. */
 interface LastOne {
   readonly raw: NatsDelivered;
   /** Undefined: not read yet, or without identity. */

@@ -2,7 +2,6 @@
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { NatsConsumeConnection } from "./connection.ts";
 
-/** Messages under way on one connection, by reply subject. */
 export interface Keeping {
   keep(reply: string): void;
   /** Whether the server may have delivered it to another consumer. */

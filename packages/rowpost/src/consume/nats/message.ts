@@ -27,7 +27,6 @@ export type WireHeaders = Iterable<readonly [string, string | readonly string[]]
   readonly description?: string;
 };
 
-/** A message of the client's subscription. */
 export interface WireMessage {
   readonly subject: string;
   readonly data: Uint8Array;

@@ -12,18 +12,14 @@ import type { WireMessage } from "./message.ts";
 interface Parts {
   readonly connection: NatsConsumeConnection;
   readonly address: ConsumerAddress;
-  /** Unique subject for deliveries. */
   readonly inbox: string;
-  /** Messages under way. */
   readonly room: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly closing: AbortSignal;
-  /** Resolves when the message is settled. */
   readonly take: (message: WireMessage) => Promise<unknown>;
 }
 
-/** The pulls on one connection. */
 export interface Pulling {
   /** Resolves when nothing more arrives: after `closing` or the end of the connection. */
   readonly quiet: Promise<void>;

@@ -20,7 +20,6 @@ interface Parts {
   readonly channel: Channel;
   readonly logger: Logger;
   readonly closing: AbortSignal;
-  /** Aborted when the channel has ended. */
   readonly ended: AbortSignal;
   /** Resolves after one try; never rejects. */
   readonly take: (message: RabbitmqDelivered) => Promise<unknown>;
@@ -30,7 +29,6 @@ interface Parts {
 export function createAlone(parts: Parts): (message: RabbitmqDelivered) => boolean {
   const { channel, closing, deliveryLimit, ended, logger, queue, take } = parts;
   const from = Math.max(1, Math.floor(deliveryLimit / 2));
-  /** In order of arrival. */
   const waiting: RabbitmqDelivered[] = [];
   let isTrying = false;
 

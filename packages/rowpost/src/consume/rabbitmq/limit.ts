@@ -19,7 +19,6 @@ export interface Limit {
    */
   isLast(message: RabbitmqDelivered): boolean;
   settled(message: RabbitmqDelivered): void;
-  /** Reports unsettled messages, which all go back now. */
   tellOfReturns(): void;
 }
 

@@ -1,4 +1,3 @@
-/** Our own connections, made from the user's client. */
 import type { ClientFactory } from "../../brokers/redis/client.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { RowpostError } from "../../runtime/errors.ts";
@@ -23,7 +22,6 @@ export interface Connection {
 /** An entry of the client; in Redis 6.2 a trimmed entry has no fields. */
 export type WireEntry = readonly [id: Buffer, fields: readonly Buffer[] | null];
 
-/** The group of a consumer, and its name there. */
 export interface Membership {
   readonly group: string;
   readonly member: string;

@@ -28,7 +28,6 @@ export interface Entries {
 }
 
 interface Parts extends Membership {
-  /** The current connection; it may be broken. */
   readonly connection: () => Connection;
   readonly clock: Clock;
   readonly claimAfterMs: number;
@@ -37,7 +36,6 @@ interface Parts extends Membership {
 
 /** Renewals within the time for which an entry is ours. */
 const LOOKS = 3;
-/** Pause before asking again. */
 const PAUSE_MS = 100;
 /** Longer than any member waits before it claims. */
 const LONG_IDLE_MS = 7 * 86_400_000;

@@ -18,7 +18,6 @@ interface Parts extends Membership {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly closing: AbortSignal;
-  /** Aborted when one of the connections has ended. */
   readonly ended: AbortSignal;
   /** Resolves when the entry is settled; undefined if it is under way already. */
   readonly take: (raw: RedisDelivered) => Promise<unknown> | undefined;

@@ -24,7 +24,6 @@ export interface RocketmqDelivered {
   readonly deliveryAttempt: number;
 }
 
-/** `Message` of the protocol, from proto-loader. */
 export interface WireDelivered {
   readonly topic?: { readonly name?: string };
   readonly userProperties?: Readonly<Record<string, string>>;

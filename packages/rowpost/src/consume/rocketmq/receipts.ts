@@ -45,7 +45,6 @@ interface Parts {
 const LOOKS = 6;
 /** The server refuses less. */
 const SHORTEST_MS = 1_000;
-/** Pause before asking again. */
 const PAUSE_MS = 100;
 
 export function createReceipts(parts: Parts): Receipts {

@@ -11,13 +11,11 @@ import { createUnderway } from "../underway.ts";
 import type { WireDelivered } from "./message.ts";
 import { durationOf } from "./receipts.ts";
 
-/** A readable queue of a topic, through its broker. */
 export interface ReadableQueue {
   readonly topic: { readonly name: string };
   readonly broker: { readonly name: string };
 }
 
-/** The queues of a topic, or why they are unknown. */
 export type Queues =
   | { readonly queues: readonly ReadableQueue[] }
   | { readonly reason: string; readonly isRetriable: boolean };
@@ -37,11 +35,9 @@ interface Parts {
   readonly tags: string;
   readonly invisibleMs: number;
   readonly requestTimeoutMs: number;
-  /** Messages of one poll under way. */
   readonly room: number;
   readonly topics: readonly string[];
   readonly queuesOf: (topic: string) => Promise<Queues>;
-  /** Resolves when the message is settled. */
   readonly take: (message: WireDelivered, poll: Poll) => Promise<unknown>;
 }
 
@@ -68,7 +64,6 @@ interface Status {
 export function startReceiving(parts: Parts): Receiving {
   const { clock, closing, connection, logger, runtime, session } = parts;
   const polls = new Map<string, Promise<void>>();
-  /** Topics reported as unread. */
   const unread = new Set<string>();
   /** Monotonic; infinite once reported. */
   let unknownSinceMs: number | undefined;

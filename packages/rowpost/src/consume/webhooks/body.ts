@@ -1,4 +1,3 @@
-/** Reads the raw body of a request in any framework. */
 
 /** A request of node:http or Express. */
 export interface NodeRequest extends AsyncIterable<unknown> {

@@ -210,7 +210,6 @@ function checkShape(result: PublishResult): void {
   }
 }
 
-/** Fails with the broker's reason if a message was not sent. */
 export function assertSent(result: PublishResult | undefined): void {
   assert.equal(result?.status, "sent", describe(result));
 }
@@ -221,7 +220,6 @@ export function assertMessageFailure(result: PublishResult | undefined, retriabl
   assert.equal(result.retriable, retriable, `retriable: ${describe(result)}`);
 }
 
-/** A message that the server refuses. */
 export function unsendable(context: BrokerCaseContext, message: OutgoingMessage): OutgoingMessage {
   const { unsendable: change } = context.harness;
   if (change !== undefined) return change(message);

@@ -15,7 +15,6 @@ export interface Outgoing extends Rendered {
   /** The same for each attempt. */
   readonly id: string;
   readonly source: string;
-  /** For programs. */
   readonly alerts: readonly Readonly<Record<string, unknown>>[];
 }
 

@@ -1,4 +1,3 @@
-/** A configured channel: rate limit and sending. */
 import type { ChannelConfig } from "../config.ts";
 import { rankOf } from "../lifecycle.ts";
 import type { ChannelAnswer, Notice } from "../state.ts";
@@ -13,7 +12,6 @@ const ANSWER_MS = 5_000;
 
 export interface Channel {
   readonly config: ChannelConfig;
-  /** Whether the rate limit allows another notice now. */
   hasRoom(): boolean;
   /** Never rejects: resolves to the error. */
   send(notice: Pick<Notice, "id" | "at" | "items">, source: string): Promise<ChannelAnswer>;

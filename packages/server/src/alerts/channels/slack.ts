@@ -1,7 +1,6 @@
 /** An incoming webhook of Slack. Its address is its secret. One message a second. */
 import { type ChannelKind, JSON_HEADERS } from "./channel.ts";
 
-/** Escapes markup and mentions. */
 function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

@@ -1,4 +1,3 @@
-/** Author and reason of a change to a group. */
 import { type Command, InvalidArgumentError } from "commander";
 import type { HandReport } from "rowpost/queue";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -8,7 +7,6 @@ import type { QueueFlags } from "./connection.ts";
 
 export interface HandFlags extends QueueFlags, ActionFlags {}
 
-/** Adds `--reason` and `--author`. */
 export function addHandOptions(command: Command): Command {
   return command
     .option("--reason <text>", "why; kept with it")
@@ -25,7 +23,6 @@ export function handOf(
   return { author, reason };
 }
 
-/** An id of the message queue. */
 export function queueId(text: string): string {
   if (/^\d{1,19}$/.test(text)) return text;
   throw new InvalidArgumentError(`"${text}" is not an id: ids are the decimal numbers that send and tail print.`);

@@ -1,4 +1,3 @@
-/** Shared by all commands of the queue: options, opening and closing. */
 import type { Command } from "commander";
 import { createQueue, type Queue } from "rowpost/queue";
 import { isMissingTable } from "../../database-url.ts";
@@ -20,7 +19,6 @@ export function addQueueOptions(command: Command): Command {
     .option("--verbose", "print stacks of errors");
 }
 
-/** Opens the queue for `work` and always closes it. */
 export async function withQueue<Result>(
   context: CommandContext,
   flags: QueueFlags,

@@ -17,7 +17,6 @@ interface DeadFlags extends DeadFilterFlags {
   readonly after?: string;
 }
 
-/** `--error` and `--state`. */
 export function addDeadFilter(command: Command): Command {
   return command
     .option("--error <text>", "part of the last error")

@@ -18,7 +18,6 @@ interface SendFlags extends QueueFlags {
   readonly delay?: number;
 }
 
-/** Messages of one append. */
 const BATCH = 500;
 
 export function sendCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {

@@ -1,4 +1,3 @@
-/** Options of a topic, for `create` and `alter`. */
 import { type Command, InvalidArgumentError } from "commander";
 import type { TopicOptions } from "rowpost/queue";
 import { wholeNumber } from "../arguments.ts";
@@ -15,7 +14,6 @@ export function addTopicOptions(command: Command): Command {
     .option("--retention <months>", "months that messages are kept, or ever", retention);
 }
 
-/** The library's options for the flags, without missing ones. */
 export function topicOptions(topic: string, { partitions, retention: months }: TopicFlags): TopicOptions {
   return {
     topic,

@@ -1,4 +1,3 @@
-/** Login, logout, and the user's rights. */
 import type { LoggedIn } from "../../access/access.ts";
 import { type Call, type ConsoleParts, firstSource, type HandlersOf } from "../call.ts";
 import { mayDo, type Route } from "../route.ts";

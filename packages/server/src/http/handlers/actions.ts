@@ -1,4 +1,3 @@
-/** Changes of one message, with a version check. */
 import { DuplicateMessageError, InvalidMessageError } from "rowpost";
 import type { ChangeReport, ChangeTarget, MessageAdmin, MessageSummary, OperatorAction } from "rowpost/admin";
 import type { Principal } from "../../access/principal.ts";

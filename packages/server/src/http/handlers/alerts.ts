@@ -1,4 +1,3 @@
-/** Alerts, silences, and tests of channels. */
 import type { Silence } from "rowpost/admin";
 import { type KnownAlerts, knownAlerts } from "../../alerts/known.ts";
 import { isMeant, rankOf } from "../../alerts/lifecycle.ts";
@@ -83,7 +82,6 @@ export function alertHandlers({
   };
 }
 
-/** The newest first. */
 function pastOf({ state }: KnownAlerts): AnswerOf<"alerts">["past"] {
   return state.history
     .map(({ forMs, rule, severity, since, subject, until }) => ({ rule, subject, severity, since, until, forMs }))

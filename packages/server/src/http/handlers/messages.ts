@@ -1,4 +1,3 @@
-/** Search of messages, and details of one. */
 import type { Explanation, MessageAdmin, MessageFilter, MessageSummary } from "rowpost/admin";
 import type { z } from "zod";
 import { onlyTopic, reaches, type Topics } from "../../access/topics.ts";
@@ -14,7 +13,6 @@ type Place = Position["place"];
 
 interface Search {
   readonly filter: MessageFilter;
-  /** Topics of the user's rights. */
   readonly topics: Topics;
   readonly places: readonly Place[];
   readonly limit: number;
@@ -24,7 +22,6 @@ interface Search {
 
 /** Longer bodies are cut; the download has all. */
 const SHOWN_LENGTH = 262_144;
-/** Rows of a step for a user with limited rights. */
 const PASSED_OVER = 200;
 const LOOKUP = { places: ["live", "archive"], limit: 50, budgetMs: 2_000 } as const;
 const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
@@ -186,7 +183,6 @@ function listOf({ isWhole, messages, next, places, timeIsUp }: Found, about: unk
   };
 }
 
-/** Omits missing fields. */
 function filterOf(query: z.output<typeof messageQuery>): MessageFilter {
   const given: { readonly [Name in keyof MessageFilter]: MessageFilter[Name] | undefined } = {
     type: query.type,

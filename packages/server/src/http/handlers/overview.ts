@@ -58,7 +58,6 @@ async function seen({ snapshot }: Pick<Source, "snapshot">, topics: Topics): Pro
   return { ...found, status: narrowedStatus(found.status, topics) };
 }
 
-/** An unreachable database is reported, and the others are shown. */
 async function pulseOf({ name, snapshot }: Source, topics: Topics): Promise<PulseOf> {
   try {
     const { firing, status } = await seen({ snapshot }, topics);

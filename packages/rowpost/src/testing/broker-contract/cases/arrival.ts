@@ -1,4 +1,3 @@
-/** Messages arrive as published. */
 import assert from "node:assert/strict";
 import type { OutgoingMessage } from "../../../brokers/broker.ts";
 import type { BrokerContractCase } from "../case.ts";

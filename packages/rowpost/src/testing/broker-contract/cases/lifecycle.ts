@@ -1,4 +1,3 @@
-/** Checks, closing, and leftovers. */
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Broker } from "../../../brokers/broker.ts";

@@ -1,4 +1,3 @@
-/** Maps the queue's errors to problems, and audits its changes. */
 import { RowpostError } from "rowpost";
 import { MonthDroppedError } from "rowpost/queue";
 import type { Principal } from "../../../access/principal.ts";
@@ -6,7 +5,6 @@ import { isMissingTable } from "../../../database-url.ts";
 import type { Source } from "../../../source.ts";
 import { Problem, type ProblemCode } from "../../problem.ts";
 
-/** Error codes of the queue's refusals. */
 const REFUSALS: Readonly<Record<string, ProblemCode>> = {
   UNKNOWN_TOPIC: "not-found",
   UNKNOWN_GROUP: "not-found",

@@ -1,4 +1,3 @@
-/** Manual changes of a group: pause, skip, dead letters. */
 import type { HandReport } from "rowpost/queue";
 import type { HandlersOf } from "../../call.ts";
 import { decodeCursor, encodeCursor } from "../../cursor.ts";

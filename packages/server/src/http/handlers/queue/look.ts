@@ -1,4 +1,3 @@
-/** Reads of the queue: topics, groups, messages. */
 import type { CountUpTo, GroupStatus, QueueMessageDetail, QueueMessageSummary } from "rowpost/queue";
 import type { z } from "zod";
 import { reaches } from "../../../access/topics.ts";
@@ -17,7 +16,6 @@ type Groups = AnswerOf<"queueGroups">;
 type Search = z.output<typeof queueSearchQuery>;
 
 const GROUPS_MS = 2_000;
-/** Longer bodies are cut. */
 const SHOWN_LENGTH = 262_144;
 
 export function queueLookHandlers({ sources }: ConsoleParts): HandlersOf<Names> {
