@@ -16,13 +16,11 @@ export interface BrokerFlags {
 }
 
 export interface BrokerAddress {
-  /** Without the name after `#`, as the adapter takes it. */
   readonly url: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 export interface BrokerPlan {
-  /** For texts, without user, password and query. */
   readonly label: string;
   /** Makes the broker, or one for several, for a relay on this database; connects nothing. */
   open(database: Database): Promise<Broker>;
@@ -59,7 +57,6 @@ export function planBrokers(context: CommandContext, flags: BrokerFlags, missing
   };
 }
 
-/** One broker for each URL, even with several patterns. */
 async function openAll(
   table: readonly { readonly pattern: string; readonly url: string }[],
   otherwise: string,

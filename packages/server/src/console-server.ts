@@ -5,7 +5,6 @@ import type { HttpAddress } from "./http-address.ts";
 import { type Listening, listen } from "./http-listen.ts";
 
 export interface ConsoleListening extends Listening {
-  /** Aborted with an error when it stops listening without `close`. */
   readonly failed: AbortSignal;
 }
 

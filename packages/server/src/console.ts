@@ -174,7 +174,6 @@ export function createConsole(options: ConsoleOptions): Console {
   };
 }
 
-/** A proxy may or may not have removed the prefix. */
 function pathBelow(request: Request, basePath: string): string {
   const { pathname } = new URL(request.url);
   if (basePath === "/" || (pathname !== basePath && !pathname.startsWith(`${basePath}/`))) return pathname;

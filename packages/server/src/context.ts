@@ -26,7 +26,6 @@ export type ExitCode = 0 | 1 | 2 | 3;
 export interface CommandContext extends Environment {
   /** Passwords that were seen: {@link redact} takes them out of what is printed. */
   readonly secrets: Set<string>;
-  /** Only on a terminal without NO_COLOR. */
   readonly colors: boolean;
 }
 
@@ -39,7 +38,6 @@ export function createContext(environment: Environment): CommandContext {
   };
 }
 
-/** Removes all known passwords from the text. */
 export function redact(context: Pick<CommandContext, "secrets">, text: string): string {
   let clean = text;
   for (const secret of context.secrets) clean = clean.replaceAll(secret, "***");

@@ -25,15 +25,12 @@ import { aborted, OUTPUT_CLOSED, watchSignals } from "./signals.ts";
 /** Options of {@link runRelay}. */
 export interface DaemonOptions {
   readonly relay: RelayOptions & { readonly logger: Logger };
-  /** For log lines; without secrets. */
   readonly databaseLabel: string;
   readonly brokerLabel: string;
   /** Drain due messages for at most this long, then end. Undefined: run until a signal. */
   readonly once: { readonly timeoutMs: number; readonly untilEmpty: boolean } | undefined;
-  /** Address of metrics and health; undefined: none. */
   readonly http: HttpAddress | undefined;
   readonly confirm: ConfirmWays;
-  /** Alerts; undefined: none. */
   readonly alerts?: AlertConfig | undefined;
   /** Runs in the same process. Opened before the relay starts. */
   readonly beside?:
@@ -45,7 +42,6 @@ export interface DaemonOptions {
     | undefined;
 }
 
-/** Something that runs as long as the relay. */
 export interface Beside {
   /** Aborted with an error when it cannot go on: the relay stops too and throws the error. */
   readonly failed: AbortSignal;
@@ -55,9 +51,7 @@ export interface Beside {
 
 export interface ConfirmWays {
   readonly types: readonly ConfirmedType[];
-  /** Token for confirmations at `http`; undefined: not accepted. */
   readonly token: string | undefined;
-  /** A topic with confirmations; undefined: none. */
   readonly source: ConfirmSource | undefined;
 }
 
@@ -186,7 +180,6 @@ async function drainOnce(
   return verdict.code;
 }
 
-/** The last line of a run by cron, and its exit code. */
 function verdictOf({ complete, drained, failed, left }: DrainReport): {
   readonly code: ExitCode;
   readonly level: "info" | "warn" | "error";

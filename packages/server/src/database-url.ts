@@ -13,7 +13,6 @@ export interface DatabaseAddress {
   readonly engine: Engine;
   /** With the password; for `sqlite` the path of the file. Never printed. */
   readonly url: string;
-  /** For texts: no user, no password. */
   readonly label: string;
   readonly name: string;
   readonly password: string | undefined;

@@ -14,7 +14,6 @@ export interface HealthServerOptions {
   readonly address: HttpAddress;
   readonly metrics: Pick<MetricsRegistry, "exposition">;
   readonly relay: Pick<Relay, "report" | "health">;
-  /** Undefined: not accepted. */
   readonly confirm: ConfirmEndpoint | undefined;
 }
 

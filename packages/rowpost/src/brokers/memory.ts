@@ -83,7 +83,6 @@ export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
   const inbox = createInbox(options);
   const window = createWindow({ bytes: Number.POSITIVE_INFINITY });
 
-  /** The failure of a message that is refused. Undefined if it is accepted. */
   function refusal({ topic, body }: OutgoingMessage): PublishFailed | undefined {
     if (known !== undefined && !known.has(topic)) {
       return failed("message", "TOPIC_NOT_FOUND", `no topic ${topic}; there are: ${[...known].join(", ")}`);

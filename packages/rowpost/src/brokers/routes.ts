@@ -38,15 +38,12 @@ interface Route {
   readonly matches: (topic: string) => boolean;
 }
 
-/** A broker behind the routes; one, even with several patterns. */
 interface Part {
   readonly broker: Broker;
-  /** The broker's name, with its patterns if another has the same name. */
   readonly name: string;
   readonly patterns: readonly string[];
 }
 
-/** Name of `otherwise` among the patterns. */
 const OTHERWISE = "otherwise";
 /** Clears the cache at this size, so that one-off topics cannot grow it without bound. */
 const REMEMBERED_TOPICS = 10_000;
@@ -90,7 +87,6 @@ export function routes(table: RouteTable, options: RoutesOptions = {}): Broker {
     }
   }
 
-  /** All shares in parallel. */
   async function publishTurn(messages: readonly OutgoingMessage[], options: PublishOptions): Promise<PublishResult[]> {
     const results: PublishResult[] = messages.map(() => ABORTED);
     const shares = grouped(messages.entries(), ([, { topic }]) => partOf(topic));
@@ -135,7 +131,6 @@ function takesAll(list: readonly Route[], otherwise: Broker | undefined): boolea
   return otherwise !== undefined || list.some(({ pattern }) => pattern === "*");
 }
 
-/** Destinations as text, independent of the order of the routes. */
 function targetOf(list: readonly Route[], otherwise: Broker | undefined): string {
   const placed = [...list, ...(otherwise === undefined ? [] : [{ pattern: OTHERWISE, broker: otherwise }])];
   return placed

@@ -19,7 +19,6 @@ export interface StdoutBrokerOptions {
   readonly stream?: Writable | undefined;
 }
 
-/** The line of one message, without undefined members. */
 export interface StdoutLine {
   /** The receipt: the line number since the start, from 1. */
   readonly messageId: string;
@@ -37,7 +36,6 @@ export interface StdoutLine {
 
 /** Lines are written together up to about this size, the capacity of a pipe on Linux. */
 const CHUNK_BYTES = 65_536;
-/** Rough size of a line without the body. */
 const LINE_BYTES = 256;
 
 /**

@@ -10,7 +10,6 @@ export type Verdict = "handled" | "stopped" | Unhandled;
 
 export interface Delivery<Raw> {
   readonly raw: Raw;
-  /** Reads it; `identity` replaces that of its headers. Throws `MissingIdentityError`. */
   read(identity: ReceivedMessage | undefined): DeliveredMessage;
   /** Scope of keys, such as topic and partition. */
   readonly within?: string | undefined;

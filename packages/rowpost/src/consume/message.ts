@@ -23,7 +23,6 @@ export interface MessageParts {
   readonly identity: ReceivedMessage;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | null | undefined;
-  /** Default: the header `content-type`, else JSON. */
   readonly contentType?: string | undefined;
   readonly orderingKey?: string | undefined;
 }

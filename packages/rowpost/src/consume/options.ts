@@ -137,7 +137,6 @@ export interface WorkSettings<Raw> {
   /** Name of the broker in spans, and of the consumer in spans and metrics. */
   readonly system: string;
   readonly consumer: string;
-  /** Source of messages that have no topic. */
   readonly source: string;
   readonly reports: HandlingReports;
   readonly logger: Logger;

@@ -9,7 +9,6 @@ import { withDeadline } from "../runtime/deadline.ts";
 import type { Logger } from "../runtime/logger.ts";
 
 export interface Opened {
-  /** Resolves with the reason when it has ended by itself. */
   readonly ended: Promise<unknown>;
 }
 

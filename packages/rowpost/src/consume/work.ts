@@ -53,7 +53,6 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   const open = new Set<Promise<Verdict>>();
   const rests = createRests(clock, logger, { consumer });
 
-  /** Resolves when the transaction has committed. */
   async function handleOnce(message: DeliveredMessage, raw: Raw, called: () => void): Promise<void> {
     const handling = { message };
     const { headers, id } = message;
@@ -221,7 +220,6 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     return "handled";
   }
 
-  /** A message without identity, or one that `orderBy` cannot read. */
   async function refuse(delivery: Delivery<Raw>, error: unknown): Promise<Reached> {
     let hadItsTries = false;
     for (let times = 1; !isToStop(delivery, hadItsTries); times += 1) {

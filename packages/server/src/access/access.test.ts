@@ -1,4 +1,3 @@
-/** Sessions on a store whose answers the test times. */
 import type { OperationsStore } from "rowpost/admin";
 import { expect, test } from "vitest";
 import { createAccess } from "./access.ts";

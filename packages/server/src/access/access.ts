@@ -31,7 +31,6 @@ export interface AccessOptions {
   readonly link: OneTimeLink | undefined;
   readonly authorize: Authorize | undefined;
   readonly store: OperationsStore;
-  /** Session cookies are sent over https only. */
   readonly isHttps: boolean;
   readonly basePath: string;
   /** Address used by browsers; undefined: that of the request. */
@@ -56,7 +55,6 @@ export interface AccessService {
   hasCookie(request: Request): boolean;
   login(request: Request, name: string, password: string): Promise<LoggedIn>;
   exchange(request: Request, token: string): Promise<LoggedIn>;
-  /** Ends the session; returns the header that removes the cookie. */
   logout(request: Request): Promise<string>;
   readonly ways: () => { readonly password: boolean; readonly link: boolean };
 }

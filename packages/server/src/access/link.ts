@@ -11,7 +11,6 @@ export interface OneTimeLink {
    * fails, the link can be used again.
    */
   use<T>(token: string, work: () => Promise<T>): Promise<T | undefined>;
-  /** Whether it is unused and not expired. */
   isOpen(): boolean;
 }
 

@@ -5,7 +5,6 @@
 import { Problem } from "../http/problem.ts";
 
 const REST_MS = 15 * 60_000;
-/** Names and addresses remembered; the oldest are dropped first. */
 const MOST_KNOWN = 10_000;
 const FAILURES_OF_NAME = 5;
 /** Higher, because several people may share an address. */
@@ -15,7 +14,6 @@ const MOST_WAITING = 20;
 
 export interface Guesser {
   readonly name: string;
-  /** Undefined: unknown and not counted. */
   readonly address: string | undefined;
 }
 

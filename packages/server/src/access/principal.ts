@@ -5,7 +5,6 @@ import type { Topics } from "./topics.ts";
 export interface Principal {
   readonly name: string;
   readonly role: Role;
-  /** Topics the rights cover; absent: all. */
   readonly topics?: string[];
   /** `console`: by session, `api`: by token, `host`: authenticated by the program around it. */
   readonly via: "console" | "api" | "host";
@@ -18,7 +17,6 @@ export interface KnownUser {
   readonly password: string;
 }
 
-/** Stored with a session: the user and the kind of login. */
 export interface Holder {
   readonly name: string;
   readonly by: "password" | "link";

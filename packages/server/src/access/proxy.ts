@@ -18,7 +18,6 @@ const network = z
 
 export const proxySchema = z.strictObject({
   user: header,
-  /** Header with the user's groups, comma-separated. */
   groups: header.optional(),
   /** Header sent only by the proxy, and the hash of its value. */
   secret: z.strictObject({
@@ -39,7 +38,6 @@ export const proxySchema = z.strictObject({
 export type ProxyAccess = z.infer<typeof proxySchema>;
 
 export interface ProxyWay {
-  /** The request has headers that only the proxy may send. */
   speaks(request: Request): boolean;
   tellsWho(request: Request): boolean;
   /** Undefined: it does not say who asks. Throws a {@link Problem} where it may not be believed. */

@@ -1,6 +1,5 @@
 import { z } from "zod";
 
-/** Topic names, or prefixes followed by `*`. Undefined: all topics. */
 export type Topics = readonly string[] | undefined;
 
 export const topicsSchema = z.array(z.string().min(1).max(255)).min(1);
@@ -12,7 +11,6 @@ export function reaches(topics: Topics, topic: string): boolean {
   );
 }
 
-/** The topic, if the rights cover exactly one; for a filter. */
 export function onlyTopic(topics: Topics): string | undefined {
   const [only, ...others] = topics ?? [];
   return others.length > 0 || only?.endsWith("*") === true ? undefined : only;

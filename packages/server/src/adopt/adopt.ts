@@ -27,13 +27,11 @@ export interface Adoption {
   readonly columns: readonly string[];
   readonly values: readonly string[];
   readonly features: { readonly kept: readonly string[]; readonly lost: readonly string[] };
-  /** Open questions; nothing is guessed. */
   readonly questions: readonly string[];
   readonly mustFix: readonly string[];
   readonly advice: readonly string[];
   readonly notes: readonly string[];
   readonly explain: readonly string[];
-  /** Undefined while there are questions. */
   readonly layout: LayoutFile | undefined;
   readonly plan: readonly string[];
 }

@@ -6,13 +6,11 @@ export interface Column {
   readonly name: string;
   readonly type: string;
   readonly kind: ColumnKind;
-  /** Of texts, in characters; undefined if unknown. */
   readonly length: number | undefined;
   readonly isNullable: boolean;
   /** The database fills it: a default or an identity. */
   readonly hasDefault: boolean;
   readonly comment: string;
-  /** Fractional digits of the seconds. */
   readonly fraction: number;
 }
 
@@ -27,7 +25,6 @@ export interface Catalog {
   readonly table: string;
   readonly columns: readonly Column[];
   readonly primaryKey: readonly string[];
-  /** Columns of each unique key except the primary key. */
   readonly uniques: readonly (readonly string[])[];
   readonly indexes: readonly (readonly string[])[];
 }
@@ -58,7 +55,6 @@ async function rowsOf(session: Session, text: string, params: readonly string[] 
   return (await session.run({ name: "adopt", text, params: [...params] })).rows;
 }
 
-/** Values of a column in the newest rows, the most frequent first. */
 export async function valuesOf(session: Session, catalog: Catalog, column: string): Promise<StateValue[]> {
   const [key] = catalog.primaryKey;
   const order = key === undefined ? "" : ` ORDER BY ${quoted(catalog, key)} DESC`;

@@ -1,4 +1,3 @@
-/** Finds out whether a table's instants are UTC or the server's local time. */
 import type { Say } from "../language.ts";
 import type { Catalog, Column } from "./catalog.ts";
 

@@ -8,7 +8,6 @@ import { proposedStates } from "./states.ts";
 
 const say = sayIn("en");
 
-/** Names and comments from public outbox schemas, in English and Chinese. */
 const NAMES: readonly (readonly [Property, ColumnKind, readonly (readonly [name: string, comment?: string])[]])[] = [
   ["id", "integer", [["id"], ["pk_id"], ["event_id"], ["seq"], ["xh", "自增主键"]]],
   ["messageType", "text", [["event_type"], ["biz_type"], ["kind"], ["ywlx", "业务类型"], ["messageType"]]],

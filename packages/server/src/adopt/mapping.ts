@@ -7,11 +7,9 @@ export type Property = keyof LayoutColumns;
 
 export interface Mapping {
   readonly columns: ReadonlyMap<Property, string>;
-  /** Required properties that stay unclear, with their candidates. */
   readonly asked: readonly { readonly property: Property; readonly candidates: readonly string[] }[];
 }
 
-/** Score from which a column is accepted. */
 const SURE = 6;
 
 export function mapColumns(catalog: Catalog, given: ReadonlyMap<Property, string> = new Map()): Mapping {
@@ -72,7 +70,6 @@ function plainName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9\u4e00-\u9fff]/g, "");
 }
 
-/** Prefix of all columns, up to a separator: `f_`, `msg_`. */
 function commonPrefix(names: readonly string[]): string {
   const [first = ""] = names;
   const [prefix = ""] = /^[a-z]{1,5}_/i.exec(first) ?? [];

@@ -6,7 +6,6 @@ import type { LayoutFile } from "./proposal.ts";
 /** With fewer rows a server scans the table whatever the indexes. */
 const FEW = 1_000;
 
-/** One line for each statement; empty until the layout is known. */
 export async function explained(
   database: Database,
   { advice, rows }: { readonly advice: readonly string[]; readonly rows: number },

@@ -8,7 +8,6 @@ import type { StateValues } from "./states.ts";
 import { unfitStates } from "./states.ts";
 import { KNOWN } from "./synonyms.ts";
 
-/** As in the file: null for a missing column. */
 export type LayoutFile = Omit<LayoutOptions, "base" | "columns"> & {
   readonly columns: Readonly<Record<string, string | null>>;
 };
@@ -97,7 +96,6 @@ function bodyBytesOf(column: Column | undefined): number | undefined {
   return /char/i.test(column.type) ? column.length : undefined;
 }
 
-/** Problems to fix before a relay may use the table. */
 export function mustFix(
   catalog: Catalog,
   { columns }: Mapping,

@@ -1,4 +1,3 @@
-/** Common names and comments of columns in message tables. */
 import type { LayoutColumns } from "rowpost";
 import type { ColumnKind } from "./catalog.ts";
 
@@ -6,9 +5,7 @@ export interface Known {
   readonly property: keyof LayoutColumns;
   readonly isRequired: boolean;
   readonly kinds: readonly ColumnKind[];
-  /** Without separators and case. */
   readonly names: readonly string[];
-  /** Words of a comment. */
   readonly comment: RegExp;
 }
 
@@ -16,7 +13,6 @@ const words = (text: string): string[] => text.split(" ");
 const INSTANT = ["instant", "text"] as const;
 const TEXT = ["text"] as const;
 
-/** In order of display. */
 export const KNOWN: readonly Known[] = [
   {
     property: "id",

@@ -41,7 +41,6 @@ const name = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/i, "must be letters, d
 const language = z.enum(["en", "zh"]);
 const secret = z.string().regex(/^(env:[A-Za-z_]\w*|file:.+)$/, "must be env:NAME or file:PATH: no secret stands here");
 
-/** Settings of earlier versions: the error names the replacement. */
 const gone = (instead: string): z.ZodOptional<z.ZodNever> => z.never({ error: `is gone; ${instead}` }).optional();
 
 const channel = z.strictObject({

@@ -1,4 +1,3 @@
-/** Sends pending notices, in order and one at a time for each channel. */
 import type { Logger, Metrics } from "rowpost";
 import type { Channel } from "./channels/send.ts";
 import type { AlertsState, Notice } from "./state.ts";
@@ -13,7 +12,6 @@ export interface DeliveryParts {
   readonly metrics: Metrics;
 }
 
-/** The state after one attempt for each channel that has a pending notice. */
 export async function deliver(state: AlertsState, parts: DeliveryParts): Promise<AlertsState> {
   const attempts = parts.channels.flatMap((channel) => {
     const { name } = channel.config;
@@ -69,7 +67,6 @@ function refused(
   return taken(notice, name);
 }
 
-/** Drops deliveries to channels that were removed from the configuration. */
 function withoutUnknown(state: AlertsState, channels: readonly Channel[]): AlertsState {
   const known = new Set(channels.map(({ config }) => config.name));
   const notices = state.notices.map((notice) => ({

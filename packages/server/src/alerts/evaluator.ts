@@ -40,7 +40,6 @@ export interface Evaluator {
   close(): Promise<void>;
 }
 
-/** Connects at the first turn. */
 export function createEvaluator(options: EvaluatorOptions): Evaluator {
   const { channels, database, layout, logger, metrics, monotonicMs, name, rules } = options;
   const tools = { layout, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
@@ -128,7 +127,6 @@ function measure(metrics: Metrics, source: string, known: AlertsState | undefine
 
 interface AwayWatch {
   back(): Promise<void>;
-  /** The database has not answered; resolves to the state. */
   failed(error: unknown): Promise<AlertsState>;
 }
 

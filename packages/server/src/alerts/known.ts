@@ -1,4 +1,3 @@
-/** The state of a table's alerts, for processes that do not evaluate them. */
 import type { AlertStore, StoredAlerts } from "rowpost/admin";
 import { isMeant, rankOf } from "./lifecycle.ts";
 import type { Severity } from "./rules.ts";
@@ -20,7 +19,6 @@ export function knownAlerts({ nowMs, savedMs, state }: StoredAlerts): KnownAlert
   return { state: parseState(state), ageMs, isEvaluated: ageMs !== undefined && ageMs < FRESH_MS };
 }
 
-/** Number and highest severity of the alerts that fire and are not silenced. */
 export interface Firing {
   readonly count: number;
   readonly severity: Severity;

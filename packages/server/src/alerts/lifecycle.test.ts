@@ -42,7 +42,6 @@ function life(input: Partial<StepInput> = {}, from: AlertsState = NO_ALERTS) {
     told.push(...fresh.map(({ items }) => items));
     return fresh.map(({ items }) => items.map(({ kind, subject }) => `${kind} ${subject}`));
   }
-  /** Repeats a step for a while. */
   function during(ms: number, conditions: readonly Condition[], more: Partial<StepInput> = {}) {
     return Array.from({ length: ms / 15_000 }, () => go(conditions, 15_000, more)).flat();
   }

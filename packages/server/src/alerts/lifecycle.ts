@@ -11,7 +11,6 @@ import type { Alert, AlertsState, Notice, NoticeItem } from "./state.ts";
 
 /** A condition that is gone for less still holds, so a flapping one alerts once. */
 const KEEP_FIRING_MS = 120_000;
-/** Alerts that fire together share a notice. */
 const GATHER_MS = 15_000;
 const REPEAT_MS = 4 * 3_600_000;
 const KEPT_HISTORY = 50;
@@ -69,7 +68,6 @@ function keyOf({ rule, subject }: Pick<Condition, "rule" | "subject">): string {
   return `${rule}|${subject}`;
 }
 
-/** Next phase by the condition alone; undefined: over, or never fired. */
 function move(
   before: Alert | undefined,
   condition: Condition | undefined,
@@ -119,7 +117,6 @@ function kindOf(
   return clockMs - toldMs >= REPEAT_MS ? "still" : undefined;
 }
 
-/** `untilMs`: when it last held. */
 function itemOf(alert: Alert, untilMs: number): Omit<NoticeItem, "kind"> {
   const { facts, peak, rule, severity, since, sinceMs, subject, value } = alert;
   return { rule, subject, severity, since, forMs: untilMs - sinceMs, value, peak, facts };

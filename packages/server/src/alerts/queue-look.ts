@@ -34,7 +34,6 @@ export interface Instant {
   readonly nowMs: number;
 }
 
-/** Conditions of the queue and its dead letters; null before the first look. */
 export interface QueueSeen {
   readonly conditions: readonly Condition[];
   readonly dead: Growth | null;
@@ -50,7 +49,6 @@ export interface QueueLook {
 export function createQueueLook(options: QueueLookOptions): QueueLook {
   const { alerts, database, logger, monotonicMs, name, rules } = options;
   const isWanted = RULE_NAMES.some((rule) => rule.startsWith("queue-") && rules[rule] !== undefined);
-  /** Conditions of each topic, the one looked at longest ago first. */
   const seen = new Map<string, readonly Condition[]>();
   let queue: Queue | undefined;
   let dueMs = Number.NEGATIVE_INFINITY;
@@ -128,7 +126,6 @@ export function createQueueLook(options: QueueLookOptions): QueueLook {
   };
 }
 
-/** Undefined if it was deleted meanwhile. */
 async function readTopic(queue: Queue, topic: string, retentionMonths: number | null): Promise<TopicRead | undefined> {
   try {
     const groups = await queue.groups({ topic, countUpTo: COUNT_UP_TO, lagUpTo: 1 });

@@ -23,7 +23,6 @@ export function deadLetters(groups: readonly GroupStatus[]): Counted[] {
     .map(({ dead, group, topic }) => ({ subject: `${topic}/${group}`, count: dead.count }));
 }
 
-/** Conditions of a topic. `dead`: of all topics. */
 export function queueConditions(
   rules: Rules,
   read: TopicRead,

@@ -6,7 +6,6 @@ import type { Language } from "../language.ts";
 import type { Condition, RuleName } from "./rules.ts";
 import { durationText, quoted } from "./wording.ts";
 
-/** English and Chinese, or one text for both. */
 type Words = string | readonly [en: string, zh: string];
 type Fact = (name: string) => string;
 
@@ -243,5 +242,4 @@ function inLanguage(words: Words, language: Language): string {
   return words[language === "en" ? 0 : 1];
 }
 
-/** The first command of a step, up to a comma outside of quotes. */
 const COMMAND = /\browpost [a-z](?:'[^']*'|"[^"]*"|[^,，'"])*/;

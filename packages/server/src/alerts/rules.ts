@@ -15,29 +15,23 @@ export const RULE_DEFAULTS = {
   database: { forMs: 60_000 },
   /** The tables do not match this version, or a right is missing. */
   schema: { forMs: 0 },
-  /** No relay is alive. Mutes the consequences. */
   "no-relay": { forMs: 60_000 },
   /** Some shards have no relay that is alive. */
   "shard-unowned": { forMs: 60_000 },
   /** A relay reports that its broker is away. */
   "broker-away": { forMs: 0, overMs: 120_000 },
-  /** A relay reports that a topic takes no messages. */
   "topic-resting": { forMs: 300_000 },
-  /** Messages of a topic have failed within the window. */
   failed: { forMs: 0, windowMs: 300_000, criticalFrom: 100 },
-  /** A message is due and not sent. */
   "oldest-due": { forMs: 0, overMs: 300_000, criticalOverMs: 1_800_000 },
   /** Confirmations of a type are overdue, and their action has not been taken. */
   unconfirmed: { forMs: 0, overMs: 60_000 },
   /** Messages of a topic are claimed and not settled. */
   "sending-long": { forMs: 0, overMs: 90_000 },
-  /** A suspension without an end. */
   suspension: { forMs: 86_400_000 },
   /** A group of the message queue has due messages that are not consumed. */
   "queue-lag": { forMs: 0, overMs: 600_000, criticalOverMs: 3_600_000 },
   /** A group got dead letters within the window. */
   "queue-dead": { forMs: 0, windowMs: 300_000, criticalFrom: 100 },
-  /** A group is paused. */
   "queue-paused": { forMs: 86_400_000 },
   /** A topic lacks the tables of a month, or keeps those of one past its retention. */
   "queue-tables": { forMs: 86_400_000 },
@@ -60,7 +54,6 @@ export interface RuleSettings {
 export type Rules = Readonly<Partial<Record<RuleName, RuleSettings>>>;
 
 export interface Condition {
-  /** `test`: a test of a channel. */
   readonly rule: RuleName | "test";
   /** Topic, type, broker or suspension; "" for the whole table. */
   readonly subject: string;
@@ -77,7 +70,6 @@ export interface Look {
   readonly sending: readonly LateMessages[];
 }
 
-/** Subject of conditions about the whole table; no topic has this name. */
 const ALL = "";
 
 /** Conditions by these rules. `clockMs`: of the lifecycle. */

@@ -9,7 +9,6 @@ const PACE: AlertsPace = { everyMs: 15_000, answerMs: 5_000 };
 
 /** Options of {@link startAlerts}. */
 export interface AlertsOptions {
-  /** The message tables; they stay open when alerts end. */
   readonly sources: readonly {
     readonly name: string;
     readonly database: Database;
@@ -17,7 +16,6 @@ export interface AlertsOptions {
   }[];
   readonly config: AlertConfig;
   readonly logger: Logger;
-  /** Default: counts nothing. */
   readonly metrics?: Metrics | undefined;
   /** Default: {@link PACE}. */
   readonly pace?: AlertsPace | undefined;

@@ -11,7 +11,6 @@ export interface Alert extends Condition {
   readonly since: string;
   readonly seenMs: number;
   readonly firedMs: number | null;
-  /** When the last notice was made; null: none yet. */
   readonly toldMs: number | null;
   readonly toldSeverity: Severity | null;
   readonly peak: number;
@@ -25,7 +24,6 @@ export interface NoticeItem extends Condition {
 }
 
 export interface Notice {
-  /** The same for each attempt. */
   readonly id: string;
   readonly at: string;
   readonly items: readonly NoticeItem[];
@@ -43,7 +41,6 @@ export interface AlertsState {
   readonly clockMs: number;
   readonly alerts: Readonly<Record<string, Alert>>;
   readonly notices: readonly Notice[];
-  /** Past alerts, the newest last. */
   readonly history: readonly {
     readonly rule: Condition["rule"];
     readonly subject: string;
@@ -53,9 +50,7 @@ export interface AlertsState {
     readonly forMs: number;
     readonly peak: number;
   }[];
-  /** Failed messages by topic. Null before the first look. */
   readonly failed: Growth | null;
-  /** Dead letters by `topic/group`. Null before the first look. */
   readonly dead: Growth | null;
   readonly channels: Readonly<Record<string, ChannelAnswer>>;
 }

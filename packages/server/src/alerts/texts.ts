@@ -42,7 +42,6 @@ const WORDS = {
 export interface TextOptions {
   readonly language: Language;
   readonly source: string;
-  /** Page of the alerts; undefined if the console's address is unknown. */
   readonly link: string | undefined;
   /** Limit of the text, in UTF-8. */
   readonly mostBytes: number;
@@ -95,7 +94,6 @@ interface Fitting {
   readonly mostBytes: number;
 }
 
-/** As many blocks as fit, and the number left out. */
 function fitted(blocks: readonly string[], { between, end, more, mostBytes }: Fitting): string {
   for (let count = blocks.length; count > 0; count -= 1) {
     const left = blocks.length - count;

@@ -1,4 +1,3 @@
-/** `rowpost adopt TABLE`: inspects an existing message table and describes it. */
 import { writeFileSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { MessageState } from "rowpost/admin";

@@ -1,4 +1,3 @@
-/** `rowpost alert`: current alerts, channels and silences. */
 import { Argument, Command, Option } from "commander";
 import type { AlertStore, Silence } from "rowpost/admin";
 import type { AlertConfig } from "../alerts/config.ts";

@@ -1,4 +1,3 @@
-/** `rowpost archive`: archives or deletes finished messages. */
 import { Command } from "commander";
 import { addChangeOptions, type ChangeFlags, changeMessages } from "./change.ts";
 import type { CommandContext, ExitCode } from "./context.ts";

@@ -15,7 +15,6 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   };
 }
 
-/** At least `least`; may have a fraction. */
 export function numberFrom(least: number): (text: string) => number {
   return (text) => {
     const value = Number(text);

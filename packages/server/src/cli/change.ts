@@ -11,7 +11,6 @@ export interface ChangeFlags extends ConnectionFlags, FilterFlags, ActionFlags {
   readonly dryRun?: true;
 }
 
-/** Adds the options of a connection, a filter and a change, and `--dry-run`. */
 export function addChangeOptions(command: Command): Command {
   return addActionOptions(addFilterOptions(addConnectionOptions(command))).option(
     "--dry-run",
@@ -22,9 +21,7 @@ export function addChangeOptions(command: Command): Command {
 export interface Change extends ManyMessages, Pick<ManyRequest, "untilMs"> {
   /** Throws if the reason is missing; not called with `--dry-run`. */
   readonly action: () => OperatorAction;
-  /** `retried`. */
   readonly verb: string;
-  /** `failed messages`. */
   readonly allowed: string;
 }
 

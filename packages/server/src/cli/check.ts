@@ -1,4 +1,3 @@
-/** `rowpost status --check`: exceeded thresholds, for monitoring. */
 import { type Command, Option } from "commander";
 import type { OutboxStatus } from "rowpost/admin";
 import { duration, wholeNumber } from "./arguments.ts";
@@ -35,7 +34,6 @@ export function addCheckOptions(command: Command): Command {
     .option("--min-relays <n>", "with --check: so many relays have to run", wholeNumber(0, 10_000), 1);
 }
 
-/** The gravest first. */
 export function problemsOf(status: OutboxStatus, flags: CheckFlags): Problem[] {
   const alive = status.instances.filter((instance) => instance.alive);
   const problems: Problem[] = [];

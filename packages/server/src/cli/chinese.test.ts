@@ -34,7 +34,6 @@ async function englishTexts(): Promise<ReadonlySet<string>> {
   return texts;
 }
 
-/** Only forms of URLs: nothing to translate. */
 const isForms = (text: string): boolean => /^memory:, /.test(text);
 
 it("has a Chinese text for each English one, and no others", async () => {

@@ -9,7 +9,6 @@ import { RECONCILE_CHINESE } from "./reconcile.ts";
 import { RELAY_SETTINGS_CHINESE } from "./relay-settings.ts";
 import { SERVE_CHINESE } from "./serve.ts";
 
-/** Descriptions, titles, and lines of the texts after a help. */
 export const CHINESE: Readonly<Record<string, string>> = {
   "Usage:": "用法：",
   "Arguments:": "参数：",
@@ -202,7 +201,6 @@ export function chineseLine(line: string): string {
   return before + chinese(text);
 }
 
-/** Applies the table to a command; `write` prints its help. */
 export function speakChinese(command: Command, write: (text: string) => void): void {
   command.description(chinese(command.description()));
   for (const one of [...command.options, ...command.registeredArguments]) one.description = chinese(one.description);

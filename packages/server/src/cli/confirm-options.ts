@@ -1,4 +1,3 @@
-/** Options about confirmed message types: `--confirm` and `--consumers`. */
 import { type Command, Option } from "commander";
 import type { ConfirmedType, RelayMessageType } from "rowpost";
 import { understand } from "../broker-routes.ts";
@@ -9,7 +8,6 @@ import { checkSource } from "../confirm-topic/sources.ts";
 import { duration, InputError } from "./arguments.ts";
 import { type CommandContext, keepSecret } from "./context.ts";
 
-/** Names of consumers by message type. */
 export type ConsumersByType = Readonly<Record<string, readonly string[]>>;
 
 export function addConsumersOption(command: Command): Command {
@@ -64,7 +62,6 @@ export function confirmedTypes(consumers: ConsumersByType = {}): readonly Confir
   return Object.entries(consumers).map(([name, names]) => ({ name, confirm: { consumers: names } }));
 }
 
-/** The consumers' token from the environment, if set. */
 export function confirmToken(context: CommandContext): string | undefined {
   const token = context.environment[CONFIRM_TOKEN_VARIABLE];
   if (token === undefined || token === "") return undefined;

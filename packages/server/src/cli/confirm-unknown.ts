@@ -1,4 +1,3 @@
-/** `rowpost confirm --unknown`: confirmations of unknown messages. */
 import type { Database, TableLayout } from "rowpost";
 import type { UnknownConfirmation } from "rowpost/admin";
 import type { CommandContext } from "./context.ts";
@@ -9,7 +8,6 @@ const MOST = 10_000;
 /** Readable in a terminal; `--json` has all. */
 const SHOWN = 100;
 
-/** The last ones first, filtered by type, key or consumer if given. */
 export async function readUnknown(
   database: Database,
   layout: TableLayout,

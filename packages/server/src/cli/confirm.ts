@@ -1,4 +1,3 @@
-/** `rowpost confirm`: confirms for consumers, by hand or from a file. */
 import { Command } from "commander";
 import { type Confirmation, type ConfirmationResult, createOutbox } from "rowpost";
 import { InputError, wholeNumber } from "./arguments.ts";
@@ -112,7 +111,6 @@ function reportIn(line: string, number: number, consumer: string | undefined): C
   return { ...(consumer === undefined ? {} : { consumer }), ...(report as Confirmation) };
 }
 
-/** For one report its result; for several the counts and the unknown ones. */
 function print(
   context: CommandContext,
   { json }: ConfirmFlags,

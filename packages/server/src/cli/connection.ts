@@ -68,7 +68,6 @@ export function layoutOf(flags: ConnectionFlags): TableLayout {
   }
 }
 
-/** The address of the options. Its password is kept out of all output. */
 export function addressOf(context: CommandContext, flags: ConnectionFlags): DatabaseAddress {
   if (flags.database === undefined || flags.database === "") {
     throw new InputError(

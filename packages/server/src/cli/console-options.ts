@@ -1,4 +1,3 @@
-/** Options shared by `rowpost console` and `rowpost serve`, and the console they start. */
 import { rmSync, writeFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { Logger } from "rowpost";
@@ -18,7 +17,6 @@ export interface ConsoleFlags {
 }
 
 export interface ServedConsole {
-  /** Aborted with an error when serving ends without `close`. */
   readonly failed: AbortSignal;
   /** Takes no more requests; a running change of many messages stops after its batch. */
   close(): Promise<void>;

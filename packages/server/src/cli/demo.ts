@@ -1,4 +1,3 @@
-/** `rowpost demo`: a full demo without an installation, or on real servers. */
 import { Command, Option } from "commander";
 import { BROKER_URL_VARIABLE, brokerForms, brokerKind, brokerSecret } from "../broker-url.ts";
 import { DATABASE_URL_VARIABLE, parseDatabaseUrl } from "../database-url.ts";
@@ -15,9 +14,7 @@ interface DemoFlags {
   readonly keep?: true;
 }
 
-/** Orders of `--once` without `--orders`. */
 const ORDERS_ONCE = 200;
-/** Orders a second of an endless demo. */
 const RATE = 20;
 
 export function demoCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {

@@ -1,4 +1,3 @@
-/** `rowpost doctor`: problems that stop messages, and their fixes. */
 import { Command, Option } from "commander";
 import type { Database } from "rowpost";
 import { type Diagnosis, examine, type Severity } from "rowpost/admin";
@@ -48,7 +47,6 @@ Examples:
     });
 }
 
-/** Skipped if no broker is named. */
 async function lookAtBroker(context: CommandContext, flags: DoctorFlags, database: Database): Promise<Diagnosis[]> {
   if (flags.broker === undefined && flags.route === undefined) return [];
   const plan = planBrokers(context, flags, "--broker is missing");

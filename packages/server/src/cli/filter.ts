@@ -1,4 +1,3 @@
-/** Options that select messages, and the author and reason of a change. */
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import type { MessageFilter, MessageState, OperatorAction } from "rowpost/admin";

@@ -1,4 +1,3 @@
-/** Output of `rowpost reconcile`: a table, JSON or CSV. */
 import { FINDING_KINDS, type Finding, type ReconcileReport } from "rowpost/admin";
 import type { CommandContext } from "./context.ts";
 import { countText, printLine, shortened, tableText } from "./output.ts";
@@ -15,7 +14,6 @@ export function createFindingsOutput(context: CommandContext, format: Format): F
   return { table: tableOutput, json: jsonOutput, csv: csvOutput }[format](context);
 }
 
-/** Rows of a table, whose columns fit all of them. */
 const MOST_SHOWN = 1_000;
 
 function tableOutput(context: CommandContext): FindingsOutput {
@@ -48,7 +46,6 @@ function findingsText(context: CommandContext, findings: readonly Finding[]): st
   );
 }
 
-/** Once for each kind, with the first one's id. */
 function adviceOf(findings: readonly Finding[]): string[] {
   const firsts = new Map<string, string>();
   for (const { advice, kind } of findings) if (!firsts.has(kind)) firsts.set(kind, advice);
@@ -65,7 +62,6 @@ function summaryText({ counts, findings, from, looked, to }: ReconcileReport): s
   return `${findings === 0 ? "nothing found" : found.join(", ")}; looked at ${seen.join(", ")}, from ${from} to ${to}`;
 }
 
-/** One document, written as the findings come. */
 function jsonOutput({ stdout }: CommandContext): FindingsOutput {
   let isFirst = true;
   return {

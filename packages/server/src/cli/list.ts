@@ -1,4 +1,3 @@
-/** `rowpost list`: matching messages, the newest first. */
 import { Command, Option } from "commander";
 import type { MessageAdmin, MessagePage, MessageSummary } from "rowpost/admin";
 import { duration } from "./arguments.ts";

@@ -1,4 +1,3 @@
-/** `rowpost migrate`: creates the tables, or prints their SQL. */
 import { Command } from "commander";
 import { migrate } from "rowpost";
 import { checkSqliteFile, explainDatabaseError, openDatabase } from "../database-url.ts";

@@ -34,13 +34,11 @@ const PLAIN = {
   middle: "  ",
 };
 
-/** A column: its title, and `right` for numbers. */
 export interface TableColumn {
   readonly title: string;
   readonly align?: "right" | undefined;
 }
 
-/** Without a final line break. */
 export function tableText(
   context: Pick<CommandContext, "colors" | "stdout">,
   columns: readonly TableColumn[],
@@ -64,7 +62,6 @@ export function tableText(
     .join("\n");
 }
 
-/** A narrower column is useless. */
 const LEAST_WIDTH = 5;
 
 /** Width of each column; on a terminal the widest shrink until a row fits. */
@@ -118,7 +115,6 @@ export function withoutControls(text: string): string {
   return text.replace(/\p{Cc}+/gu, " ");
 }
 
-/** At most `length` characters, with an ellipsis if shortened. */
 export function shortened(text: string, length: number): string {
   const characters = Array.from(text);
   return characters.length <= length ? text : `${characters.slice(0, length - 1).join("")}…`;
@@ -151,7 +147,6 @@ export function durationText(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** A count, with `+` if there may be more. */
 export function atLeastText({ atLeast, count }: { readonly atLeast: boolean; readonly count: number }): string {
   return `${count}${atLeast ? "+" : ""}`;
 }

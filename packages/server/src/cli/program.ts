@@ -46,7 +46,6 @@ export async function runCommandLine(args: readonly string[], environment: Envir
   }
 }
 
-/** `finish` takes the exit code of the command that ran. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const program = new Command("rowpost")
     .description("The local message table (本地消息表): relay its messages to a broker, and look after them.")

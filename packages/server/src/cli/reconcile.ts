@@ -1,4 +1,3 @@
-/** `rowpost reconcile`: differences between business rows, messages and consumers. */
 import { Command, Option } from "commander";
 import type { Database } from "rowpost";
 import { type ReconcileOptions, reconcile } from "rowpost/admin";
@@ -134,7 +133,6 @@ async function queryOf(text: string | undefined): Promise<string | undefined> {
   return text?.startsWith("@") === true ? await contentOf(text.slice(1)) : text;
 }
 
-/** Undefined: the database of the messages. */
 async function withConsumerDatabase<Result>(
   context: CommandContext,
   { consumerDatabase }: ReconcileFlags,

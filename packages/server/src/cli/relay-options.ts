@@ -1,4 +1,3 @@
-/** Options shared by `rowpost relay` and `rowpost serve`, and the relay they start. */
 import { type Command, Option } from "commander";
 import type { Broker, Logger } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
@@ -48,7 +47,6 @@ export function addBrokerOptions(command: Command): Command {
     );
 }
 
-/** Adds the relay's settings, the treatment of messages, and logs and metrics. */
 export function addRelayOptions(command: Command): Command {
   addRelaySettings(command);
   addConsumersOption(command);
@@ -66,14 +64,11 @@ export function addRelayOptions(command: Command): Command {
     .addOption(new Option("--log-format <format>", "json, or pretty on a terminal").choices(["json", "pretty"]));
 }
 
-/** The relay of the options; nothing is open yet. */
 export interface RelayPlan {
-  /** Runs it on this database and closes its broker. */
   run(
     opened: OpenedDatabase,
     how: Pick<DaemonOptions, "once" | "beside"> & { readonly logger: Logger },
   ): Promise<ExitCode>;
-  /** Names of its brokers for texts, without secrets. */
   readonly label: string;
 }
 
@@ -133,7 +128,6 @@ async function refuseToSwallow(broker: Broker, { database, layout }: OpenedDatab
   }
 }
 
-/** The format of the options; pretty on a terminal. */
 export function logFormatOf(
   { stderr }: CommandContext,
   { json, logFormat }: Pick<RelayFlags, "json" | "logFormat">,

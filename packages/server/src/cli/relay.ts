@@ -1,4 +1,3 @@
-/** `rowpost relay`: publishes the pending messages, as a daemon or once. */
 import { Command, Option } from "commander";
 import { duration, InputError } from "./arguments.ts";
 import { addConnectionOptions, withDatabase } from "./connection.ts";

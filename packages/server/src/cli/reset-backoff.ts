@@ -1,4 +1,3 @@
-/** `rowpost reset-backoff`: lets a topic's messages retry at once. */
 import { Command } from "commander";
 import { InputError } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";

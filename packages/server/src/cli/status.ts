@@ -114,7 +114,6 @@ function relaysText(context: CommandContext, { instances, leases }: OutboxStatus
   );
 }
 
-/** Brokers that are away and resting topics, as reported by running relays. */
 function awayText(context: CommandContext, { instances }: OutboxStatus): string {
   const rows = instances.flatMap(({ alive, label, report }) => {
     if (!alive || report === undefined) return [];

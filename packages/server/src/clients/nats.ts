@@ -2,7 +2,6 @@ import { credsAuthenticator, type NodeConnectionOptions, nkeyAuthenticator } fro
 import type { NatsOptions, NatsTlsOptions } from "rowpost/nats";
 import { tlsOf } from "./tls.ts";
 
-/** `name`: shown in the server's list of connections. */
 export function natsConnectOptions(settings: NatsOptions, name: string): NodeConnectionOptions {
   const { servers = [], user, password, token, nkeySeed, credentials, tls } = settings;
   const bytes = (text: string): Uint8Array => Buffer.from(text);

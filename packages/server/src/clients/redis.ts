@@ -2,7 +2,6 @@ import { Redis } from "ioredis";
 import type { RedisOptions } from "rowpost/redis";
 import { tlsOf } from "./tls.ts";
 
-/** A client for a broker's URL. `lazy`: connects at its first command. */
 export function redisClient(options: RedisOptions, { lazy }: { readonly lazy: boolean }): Redis {
   const { url, username, password, tls } = options;
   const client = new Redis(String(url), {

@@ -13,11 +13,9 @@ export type { ConfirmSource } from "./source.ts";
 
 export interface ConfirmTopicOptions extends ReportParts {
   readonly source: ConfirmSource;
-  /** The relay's own, for `queue:`. */
   readonly database: Database;
 }
 
-/** Pause between attempts to start, in ms. */
 const AGAIN_MS = 5_000;
 
 /**

@@ -1,4 +1,3 @@
-/** Passes messages of the confirmations topic to `outbox.confirm`. */
 import {
   ConfigurationError,
   type Confirmation,
@@ -19,9 +18,7 @@ export interface ReportParts {
 /** A body: one report or a list. Resolves when they are written or permanently rejected. */
 export type TakeReports = (text: string) => Promise<void>;
 
-/** Messages whose reports are written together. */
 const AT_ONCE = 100;
-/** Characters of a body that are logged. */
 const SHOWN = 300;
 
 interface Waiting {

@@ -14,7 +14,6 @@ export interface SourceParts {
   readonly take: TakeReports;
 }
 
-/** Starts to read; throws the broker's error. */
 export type OpenSource = (source: ConfirmSource, parts: SourceParts) => Promise<Consumption>;
 
 /**
@@ -34,5 +33,4 @@ export function consumeOptions({ logger, take }: SourceParts): CommonOptions {
   };
 }
 
-/** Messages waiting for one database write. */
 const AT_ONCE = 100;

@@ -1,4 +1,3 @@
-/** Brokers that may hold the confirmations topic. */
 import { brokerForms, brokerKind } from "../broker-url.ts";
 import type { Consume } from "../consumers/place.ts";
 import { InputError } from "../failure.ts";

@@ -4,7 +4,6 @@ import { type KafkaOptions, kafkaOptionsFromUrl } from "rowpost/kafka";
 import { tlsOf } from "../clients/tls.ts";
 import type { CommonOptions, ConsumePlace } from "./place.ts";
 
-/** `config`: overrides of the client's consumer defaults. */
 export async function consumeKafkaTopic(
   { environment, group, topic, url }: ConsumePlace,
   options: CommonOptions,

@@ -1,4 +1,3 @@
-/** Messages of a NATS JetStream stream, through an existing consumer. */
 import { connect } from "@nats-io/transport-node";
 import { consumeNats } from "rowpost/consume";
 import { natsOptionsFromUrl } from "rowpost/nats";

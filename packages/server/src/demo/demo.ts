@@ -19,11 +19,9 @@ import { isGood, judge, type Verdict, verdictLine } from "./verdict.ts";
 import { createView, type View } from "./view.ts";
 
 export interface DemoOptions {
-  /** Undefined: a SQLite file in a temporary folder. */
   readonly database: DatabaseAddress | undefined;
   /** Of a broker that {@link CONSUMERS} has; undefined: HTTP to a consumer on this host. */
   readonly brokerUrl: string | undefined;
-  /** Orders to place; undefined: endless. */
   readonly orders: number | undefined;
   readonly ratePerSecond: number | undefined;
   readonly once: boolean;
@@ -197,7 +195,6 @@ function isSettled(states: StateCounts, { shop }: Run): boolean {
   return states.consumed + states.failed === shop.committed;
 }
 
-/** Owners of the shards, read once a second. */
 function createLeaseLook({ place }: Run): { look(): Promise<Snapshot["leases"]>; close(): Promise<void> } {
   const admin = place.database.messageAdmin({ layout: defaultLayout });
   let lookedAt = Number.NEGATIVE_INFINITY;

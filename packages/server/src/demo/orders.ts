@@ -16,7 +16,6 @@ export interface Orders {
    */
   receive(read: () => ReceivedMessage): Promise<void>;
   readonly received: number;
-  /** Repeated orders: "at least once" allows them. */
   readonly duplicates: number;
   close(): void;
 }
@@ -29,7 +28,6 @@ export interface OrdersParts {
 }
 
 const CONSUMER = "demo";
-/** Pause between tries while the database is away. */
 const AGAIN_MS = 200;
 
 export async function openOrders({ database, outbox, run, logger }: OrdersParts): Promise<Orders> {

@@ -33,7 +33,6 @@ export async function temporaryPlace(keep: boolean): Promise<DemoPlace> {
   };
 }
 
-/** The given database; created if the server does not have it. */
 export async function namedPlace(address: DatabaseAddress, say: (text: string) => void): Promise<DemoPlace> {
   checkSqliteFile(address, true);
   if (address.engine !== "sqlite" && (await isMissing(address))) {

@@ -11,9 +11,7 @@ export interface ShopOptions {
   readonly outbox: Outbox;
   readonly topic: string;
   readonly run: string;
-  /** Orders to place, including rolled back ones; Infinity: until the signal. */
   readonly orders: number;
-  /** Undefined: as fast as possible. */
   readonly ratePerSecond: number | undefined;
   /** Parallel transactions. SQLite has one writer. */
   readonly workers: number;

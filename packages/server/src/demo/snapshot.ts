@@ -15,7 +15,6 @@ export interface Snapshot {
   readonly received: number;
   readonly duplicates: number;
   readonly trouble: ReadonlyMap<string, number>;
-  /** Messages sent in each of the last seconds, the newest last. */
   readonly rates: readonly number[];
   readonly leases: readonly { readonly label: string; readonly shards: number; readonly of: number }[];
   readonly lastFailures: readonly Trouble[];

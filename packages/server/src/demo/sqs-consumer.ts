@@ -12,7 +12,6 @@ import type { Orders } from "./orders.ts";
 
 const TOPIC = "rowpost_demo_orders";
 const MOST_MESSAGES = 10;
-/** Long poll in seconds. */
 const WAIT = 1;
 
 export const startSqsConsumer: StartConsumer = async (url, { atEnd, orders, onTrouble, say }) => {

@@ -30,7 +30,6 @@ export function isOfRun(run: string, orderNo: string): boolean {
   return orderNo.startsWith(`${run}-`);
 }
 
-/** Parameters: number, customer, amount in cents. */
 export function insertOrder(dialect: DialectName): string {
   const values = dialect === "postgres" ? "$1, $2, $3" : "?, ?, ?";
   return `INSERT INTO demo_order (order_no, customer, amount_cents) VALUES (${values})`;
@@ -43,7 +42,6 @@ export function insertEffect(dialect: DialectName): string {
 export type StateCounts = Readonly<Record<MessageState, number>>;
 
 export interface DemoTables {
-  /** Creates missing tables of the shop and the consumer. */
   create(): Promise<void>;
   committedOrders(): Promise<Set<string>>;
   effects(): Promise<Map<string, number>>;

@@ -2,12 +2,10 @@
 export interface Verdict {
   readonly committed: number;
   readonly rolledBack: number;
-  /** Accepted by the broker. */
   readonly sent: number;
   readonly consumed: number;
   /** Repeated orders: "at least once" allows them, and the inbox skips them. */
   readonly duplicates: number;
-  /** Committed, without effect. */
   readonly lost: number;
   /** Surplus effects: of orders that did not commit, and second ones. */
   readonly phantom: number;
@@ -24,7 +22,6 @@ export function judge(
   return { committed: committed.size, lost, phantom };
 }
 
-/** The last line of `rowpost demo`, for scripts. */
 export function verdictLine({ committed, rolledBack, sent, consumed, duplicates, lost, phantom }: Verdict): string {
   return `committed=${committed} rolled_back=${rolledBack} sent=${sent} consumed=${consumed} duplicates=${duplicates} lost=${lost} phantom=${phantom}`;
 }

@@ -8,11 +8,9 @@ import type { Snapshot } from "./snapshot.ts";
 export interface View {
   show(snapshot: Snapshot): void;
   say(text: string): void;
-  /** Keeps the last picture and restores the cursor. */
   end(): void;
 }
 
-/** Milliseconds between two pictures, and between two lines. */
 const PICTURE_MS = 200;
 const LINE_MS = 1_000;
 

@@ -10,9 +10,7 @@ export const silenceBody = z.object({
   reason,
   /** Absent: every rule. */
   rule: z.enum(RULE_NAMES).optional(),
-  /** Topic, type or broker; absent: all. */
   subject: text(255).optional(),
-  /** Duration; seven days at most. */
   forMs: z
     .number()
     .int()
@@ -27,7 +25,6 @@ export const silenceEnded = z.object({ ended: z.string() });
 const channelAnswer = z.object({
   at: z.string(),
   ok: z.boolean(),
-  /** Its answer, without secrets. */
   answer: z.string(),
 });
 
@@ -35,7 +32,6 @@ export const channelTested = channelAnswer;
 
 const alert = z.object({
   rule: z.string(),
-  /** Topic, type, broker or suspension; empty: the whole table. */
   subject: z.string(),
   severity: z.enum(SEVERITIES),
   /** `waiting`: it must hold for longer before it fires. */
@@ -43,7 +39,6 @@ const alert = z.object({
   title: z.string(),
   why: z.string(),
   command: z.string(),
-  /** The highest value. */
   peak: z.string(),
   since: z.string(),
   forMs: z.number(),
@@ -52,7 +47,6 @@ const alert = z.object({
 });
 
 export const alertList = z.object({
-  /** The gravest first. */
   items: z.array(alert),
   /** Past alerts, the newest first; at most 50. */
   past: z.array(
@@ -84,13 +78,11 @@ export const alertList = z.object({
     z.object({
       name: z.string(),
       canTest: z.boolean(),
-      /** Result of its last notice; absent: none yet. */
       last: channelAnswer.optional(),
     }),
   ),
   /** A process evaluates alerts; otherwise the state may be outdated. */
   isEvaluated: z.boolean(),
-  /** Age of the state; absent: never evaluated. */
   ageMs: z.number().optional(),
   asOf: z.string(),
 });

@@ -37,7 +37,6 @@ export const operation = z.object({
   kind,
   state: z.enum(["preview", "running", "done", "cancelled", "failed"]),
   filter: z.record(z.string(), z.unknown()),
-  /** `gte`: the search is not complete. */
   total: count,
   /** When it is done these three add up to the total. */
   changed: z.number(),
@@ -62,7 +61,6 @@ export const preview = z.object({
 export const startBody = z.object({
   preview: operationId,
   reason,
-  /** End of the suspension; absent: until resumed. */
   until: instant.optional(),
 });
 

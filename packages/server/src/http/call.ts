@@ -23,7 +23,6 @@ export interface Call<Name extends RouteName> {
   readonly body: Table[Name] extends { readonly body: infer Body extends z.ZodType } ? z.output<Body> : undefined;
 }
 
-/** An answer with its headers, or a response that is not JSON. */
 export type Reply<Name extends RouteName> =
   | { readonly json: AnswerOf<Name>; readonly headers?: Readonly<Record<string, string>> }
   | Response;

@@ -12,7 +12,6 @@ const unknownConfirmation = z.object({
   type: z.string(),
   key: z.string(),
   consumer: z.string().optional(),
-  /** Why it could not be handled; absent: it was consumed. */
   error: z.string().optional(),
   times: z.number(),
   firstAt: z.string(),
@@ -25,9 +24,7 @@ export const unconfirmedList = z.object({
   types: z.array(
     z.object({
       type: z.string(),
-      /** Past their deadline, or given up by a consumer. */
       overdue: count,
-      /** Before their deadline. */
       waiting: count,
       /** Consumers that recently confirmed messages of it; empty: none that gave a name. */
       consumers: z.array(z.string()),
@@ -51,7 +48,6 @@ export const examination = z.object({
       severity: z.enum(["error", "warning", "note"]),
       what: z.string(),
       why: z.string(),
-      /** A statement, a command, or a sentence. */
       mend: z.string(),
       /** The part of `mend` that can be run as it is. */
       command: z.string().optional(),

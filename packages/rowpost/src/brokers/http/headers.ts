@@ -5,7 +5,6 @@
 
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 
-/** Comma-separated list of headers whose name and value are percent-encoded. */
 export const HEADER_ENCODED = "rowpost-encoded";
 
 /**

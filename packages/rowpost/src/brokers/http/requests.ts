@@ -1,4 +1,3 @@
-/** Builds the request of a message and interprets its answer or error. */
 import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import type { Outcome } from "../publishing/call.ts";
@@ -10,7 +9,6 @@ import type { HttpSettings } from "./settings.ts";
 import { sign, webhookId } from "./signature.ts";
 import type { Target } from "./target.ts";
 
-/** The request of a message, or the reason why there is none. */
 export function requestOf(
   message: OutgoingMessage,
   target: Target,

@@ -1,4 +1,3 @@
-/** Maps an answer of the receiver to the outcome of the message. */
 import type { Outcome } from "../publishing/call.ts";
 import { failed } from "../publishing/failures.ts";
 
@@ -11,7 +10,6 @@ export interface HttpAnswer {
 }
 
 export interface AnswerContext {
-  /** Scheme, host and path, without credentials and query. For texts. */
   readonly label: string;
   readonly webhookId: string;
   /** Lower-case name of the answer header with the receipt. */

@@ -82,7 +82,6 @@ export interface HttpSettings {
   readonly tls: HttpTlsOptions;
   /** Scope of an unreachable endpoint: the whole connection with one url, else its topic. */
   readonly awayScope: "connection" | "destination";
-  /** The endpoint of a topic, or the reason why there is none. */
   target(topic: string): Target | PublishFailed;
 }
 

@@ -6,7 +6,6 @@ export interface Target {
   readonly hostname: string;
   readonly port: number;
   readonly path: string;
-  /** The `authorization` header from the url's user and password; empty without them. */
   readonly authorization: Readonly<Record<string, string>>;
   /** Scheme, host and path for texts, without credentials and query, which may hold secrets. */
   readonly label: string;

@@ -17,7 +17,6 @@ const RECORD_OVERHEAD = 32;
 /** Two lengths, 5 bytes at most each. */
 const HEADER_OVERHEAD = 10;
 
-/** The ordering key, or else the message key, decides the partition. */
 export function recordOf(message: OutgoingMessage): WireRecord {
   const key = Buffer.from(message.orderingKey ?? message.key);
   // An empty body must not become null, which is a tombstone that deletes the key on compaction.

@@ -11,12 +11,10 @@ export interface PartitionBatch {
 /** Offset of a batch's first record (the others follow), or why it was not acknowledged. */
 export type BatchOutcome = { readonly baseOffset: bigint } | { readonly fault: Fault };
 
-/** A topic in the cluster's metadata: the leader of each partition. */
 export interface TopicDescription {
   readonly leaders: readonly number[];
 }
 
-/** A connected client. Replaced after a broken connection or a timeout. */
 export interface Session {
   /** Resolves when the cluster answers, else rejects with a {@link FaultError}. */
   check(): Promise<void>;
@@ -79,7 +77,6 @@ export interface ErrorLike {
   readonly apiId?: unknown;
 }
 
-/** A system error such as ECONNREFUSED, or a TLS error such as SELF_SIGNED_CERT_IN_CHAIN. */
 export function systemCode(error: unknown): { readonly code: string; readonly text: string } | undefined {
   return findError(error, ({ code, message }) =>
     typeof code === "string" && /^[A-Z][A-Z0-9_]+$/.test(code) && !code.startsWith("PLT_KFK")

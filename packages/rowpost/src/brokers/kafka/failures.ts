@@ -126,7 +126,6 @@ export function failureOfQuestion(fault: Fault): Failure {
   }
 }
 
-/** A failure of one message or topic, found without asking the server. */
 export function messageFailure(code: string, reason: string, options: { readonly retriable: boolean }): Failure {
   return build(code, reason, { scope: "message", retriable: options.retriable });
 }

@@ -58,7 +58,6 @@ export function recognize(client: KafkaClient): GivenClient {
   );
 }
 
-/** Description of the symbol under which the package keeps its options. */
 const OPTIONS = "plt.kafka.base.options";
 const CHANGES_MESSAGES = ["serializers", "registry", "beforeSerialization"];
 

@@ -24,9 +24,7 @@ export interface Cluster {
    */
   readonly brokerPool: {
     getNodeIds(): readonly string[];
-    /** Refreshes topics, and so learns the cluster's nodes. */
     refreshMetadata(topics: readonly string[]): Promise<unknown>;
-    /** Resolves to a connected node that is logged in. */
     findBroker(options: { readonly nodeId: number }): Promise<Node>;
     findConnectedBroker(): Promise<Node>;
   };

@@ -2,7 +2,6 @@
 import { findError, systemCode, wordsOf } from "./driver.ts";
 import type { Fault } from "./failures.ts";
 
-/** Maps an error of kafkajs. `unsent`: certainly nothing was handed over. */
 export function faultOf(error: unknown, unsent: boolean): Fault {
   const answer = findError(error, ({ name, code, type, message }): Fault | undefined =>
     name === "KafkaJSProtocolError" && typeof code === "number"

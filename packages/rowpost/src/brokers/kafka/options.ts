@@ -49,7 +49,6 @@ export interface KafkaOptions {
 }
 
 export interface Settings extends Checked<KafkaOptions, "clientId" | "connectTimeoutMs" | "requestTimeoutMs"> {
-  /** `host:port` each; empty with a client that was passed in. */
   readonly brokers: readonly string[];
   readonly given: GivenClient | undefined;
   readonly tls: TlsOptions | undefined;
@@ -76,7 +75,6 @@ const KINDS: OptionKinds<KafkaOptions> = {
   ...numberKinds(NUMBERS),
 };
 
-/** Options that a client passed in has already settled. */
 const OF_THE_CLIENT = ["brokers", "clientId", "tls", "sasl", "driver"] as const;
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */

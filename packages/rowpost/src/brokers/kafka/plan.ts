@@ -23,10 +23,8 @@ export interface Item extends Placed {
  * halved.
  */
 const MAX_BATCH_BYTES = 1_000_000;
-/** Largest request, over several partitions. */
 const MAX_REQUEST_BYTES = 8_000_000;
 
-/** The lanes of these messages, each with its batches in order. */
 export function planLanes(messages: readonly PlacedMessage[], partitions: number): Item[][][] {
   const lanes = new Map<number, { readonly batches: Item[][]; bytes: number }>();
   for (const { index, orderingKey, message } of messages) {
@@ -48,14 +46,12 @@ export function planLanes(messages: readonly PlacedMessage[], partitions: number
   return [...lanes.values()].map(({ batches }) => batches);
 }
 
-/** One produce request: batches of one topic for partitions of one leader. */
 export interface Request {
   readonly leader: number;
   readonly topic: string;
   readonly loads: Load<Item>[];
 }
 
-/** As few requests as the size limit allows. */
 export function requestsOf(
   loads: readonly Load<Item>[],
   leaderOf: (topic: string, partition: number) => number,

@@ -163,7 +163,6 @@ function outcomes(
   });
 }
 
-/** Partitions stored by other leaders when a send failed at one. */
 function offsetsIn(error: unknown): readonly Stored[] {
   const { produced } = error as { readonly produced?: { readonly offsets?: readonly Stored[] } };
   return produced?.offsets ?? [];
@@ -180,7 +179,6 @@ interface PartitionAnswer {
   readonly errorMessage?: string | null;
 }
 
-/** Answers of the leaders. A failed send bundles one error for each leader. */
 function answersIn(error: unknown): ReadonlyMap<number, BatchOutcome> {
   const { produced, errors } = error as ErrorLike & { readonly produced?: unknown };
   const leaders: readonly unknown[] = produced !== undefined && Array.isArray(errors) ? errors : [error];

@@ -26,7 +26,6 @@ const REQUEST_OVERHEAD = 24;
 /** Partition and length before a batch (8), its header (61). */
 const BATCH_OVERHEAD = 69;
 
-/** Body of a request for one topic, to all in-sync replicas within `timeoutMs`. */
 export function encodeProduce(topic: string, batches: readonly PartitionBatch[], timeoutMs: number): Buffer {
   let capacity = REQUEST_OVERHEAD + Buffer.byteLength(topic);
   for (const { records } of batches) {

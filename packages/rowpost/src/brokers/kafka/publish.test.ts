@@ -18,7 +18,6 @@ const LOST: Fault = { kind: "lost", code: "ECONNRESET", text: "reset" };
 const REFUSED: Fault = { kind: "unreachable", code: "ECONNREFUSED", text: "refused" };
 
 interface Bench {
-  /** Outcome of a batch that is not stored; called for each batch. */
   fault: (batch: PartitionBatch) => Fault | undefined;
   away: Fault | undefined;
   readonly leaders: number;

@@ -28,7 +28,6 @@ export async function publishBatch(
   batch: readonly OutgoingMessage[],
   scope: AbortScope,
 ): Promise<PublishResult[]> {
-  /** Batches that are due, collected until all of the same turn have arrived. */
   let gathered: Load<Item>[] = [];
   const call = createCall<Item>({
     count: batch.length,
@@ -75,7 +74,6 @@ async function startTopic(
   for (const batches of planLanes(messages, description.leaders.length)) startRequests(call, topic, batches);
 }
 
-/** The topic's metadata. Undefined if the call ended first. */
 async function look(topics: Topics, topic: string, scope: AbortScope): Promise<TopicDescription | Failure | undefined> {
   const found = topics.find(topic);
   return found instanceof Promise ? await orAborted(found, scope) : found;
@@ -86,7 +84,6 @@ interface Sender {
 }
 
 function createSender({ sessions, topics }: Publishing, call: Call<Item>, scope: AbortScope): Sender {
-  /** How often each batch has met a moved leader. */
   const moves = new Map<Load<Item>, number>();
 
   async function sendTogether(session: OpenSession, { leader, topic, loads }: Request): Promise<void> {

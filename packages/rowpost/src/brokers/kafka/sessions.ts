@@ -40,7 +40,6 @@ interface Alive {
 
 export function createSessions(options: SessionsOptions): Sessions {
   const { load, connectTimeoutMs, requestTimeoutMs } = options;
-  /** Sessions not yet closed and abandoned attempts. */
   const alive = new Set<Alive>();
   const usable = new Set<OpenSession>();
   let driver: Driver | undefined;

@@ -9,13 +9,11 @@ export interface Topics {
   find(topic: string): TopicDescription | Promise<TopicDescription | Failure>;
   /** Leader of the partition when the cluster was last asked; -1 if none. */
   readonly leaderOf: (topic: string, partition: number) => number;
-  /** Refreshes at the next use. */
   forget(topic: string): void;
 }
 
 export interface TopicsOptions {
   readonly describe: (topic: string) => Promise<TopicDescription | Failure>;
-  /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 

@@ -19,7 +19,6 @@ interface Limits {
 
 /** A text has a two-byte length; a longer one would break the connection. */
 const MAX_TEXT_BYTES = 65_535;
-/** Servers end the connection on control characters, lone surrogates and noncharacters. */
 const ILLEGAL = /[\p{Cc}\p{Surrogate}\p{Noncharacter_Code_Point}]/u;
 
 export function encode(message: OutgoingMessage, topic: string, limits: Limits): Wire | PublishFailed {
@@ -62,7 +61,6 @@ function legal(text: string): boolean {
   return !ILLEGAL.test(text) && (text.length * 3 <= MAX_TEXT_BYTES || Buffer.byteLength(text) <= MAX_TEXT_BYTES);
 }
 
-/** Size of the whole PUBLISH, as the server counts it. */
 export function packetBytes({ topic, payload, properties }: Wire): number {
   const text = (value: string): number => 2 + Buffer.byteLength(value);
   let fields = 1 + text(properties.contentType);
@@ -72,7 +70,6 @@ export function packetBytes({ topic, payload, properties }: Wire): number {
   return 1 + lengthBytes(rest) + rest;
 }
 
-/** Size of a length field with seven bits a byte. */
 function lengthBytes(length: number): number {
   return length < 0x80 ? 1 : length < 0x40_00 ? 2 : length < 0x20_00_00 ? 3 : 4;
 }

@@ -30,7 +30,6 @@ export interface MqttModule {
   readonly MqttClient: new (openStream: () => Duplex, options: Readonly<Record<string, unknown>>) => MqttClient;
 }
 
-/** Rejects with `MissingPeerError`. */
 export function loadMqtt(): Promise<MqttModule> {
   const fits = (module: MqttModule): boolean => typeof module.MqttClient === "function";
   return loadedPeer(import("mqtt"), "mqtt", { neededFor: "rowpost/mqtt", range: "^5.0.0", fits });

@@ -48,7 +48,6 @@ export function outcomeOf(
   return failedBy(rule, rule.code, `the server refused it with reason ${words(reasonCode, properties?.reasonString)}`);
 }
 
-/** Reason codes of a CONNACK or DISCONNECT: the connection is over. */
 const ENDINGS: Readonly<Record<number, readonly [code: string, advice?: string]>> = {
   1: ["UNSUPPORTED_PROTOCOL_VERSION", "the server does not speak MQTT 5"],
   129: ["MALFORMED_PACKET"],

@@ -51,7 +51,6 @@ export function mqtt(options: MqttOptions): Broker {
 const IS_IT_THERE =
   "Does a server that speaks MQTT 5 listen there (1883, or 8883 with TLS), and does tls.ca trust its certificate?";
 
-/** Failures that last until someone changes something. */
 const ADVICE: Readonly<Record<string, string>> = {
   UNAUTHORIZED: "Check user and password (ROWPOST_MQTT_USER, ROWPOST_MQTT_PASSWORD)",
   MISSING_PEER: "Install it",

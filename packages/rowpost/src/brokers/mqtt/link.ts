@@ -23,14 +23,12 @@ import type { Settings } from "./options.ts";
 export type Answer = { readonly packet: Packet; readonly receipt: string } | PublishFailed;
 
 export interface Link {
-  /** Undefined while usable. */
   readonly over: PublishFailed | undefined;
   /** Not given to further calls: a deadline passed with a message in flight. */
   readonly isRetired: boolean;
   readonly maxPacketBytes: number;
   /** False: the server's Receive Maximum is reached. */
   hasRoom(): boolean;
-  /** Calls back once when there is room again or the link is over. */
   onRoom(callback: () => void): void;
   send(wire: Wire, settle: (answer: Answer) => void): void;
   retire(): void;

@@ -10,9 +10,7 @@ import { failed } from "../publishing/failures.ts";
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 import type { EncodedHeaders } from "./client.ts";
 
-/** Comma-separated list of headers whose name and value are percent-encoded. */
 const HEADER_ENCODED = "rowpost-encoded";
-/** Media type of the body, if it is not JSON. */
 const HEADER_CONTENT_TYPE = "content-type";
 const JSON_TYPE = "application/json";
 
@@ -84,7 +82,6 @@ export function headersOf(message: OutgoingMessage, fields: ServerFields): Buffe
 
 const NEVER = { retriable: false } as const;
 
-/** Wraps the block in the form the client accepts. */
 export function asHeaders(block: Uint8Array): EncodedHeaders {
   return { encode: () => block };
 }

@@ -16,7 +16,6 @@ export async function checkServer(links: Keeper<Link>, settings: Settings): Prom
   else await checkStream(link, settings.onlyStream, settings);
 }
 
-/** A user without permission to ask may still be able to publish. */
 async function checkJetStream(link: Link, settings: Settings): Promise<void> {
   const answer = await link.ask(`${settings.apiPrefix}.INFO`, {}, ASK_TIMEOUT_MS);
   if (answer.kind === "nobody") throw notEnabled(settings);
@@ -98,7 +97,6 @@ function unusable({ code, reason }: PublishFailed, settings: Settings): BrokerEr
   return new BrokerError(code, text, { retriable: !LASTING.has(code) });
 }
 
-/** Failures that last until someone changes something. */
 const LASTING: ReadonlySet<string> = new Set(["UNAUTHORIZED", "PERMISSION_DENIED", "MISSING_PEER"]);
 
 function adviceFor(code: string, { tls, connection }: Settings): string {

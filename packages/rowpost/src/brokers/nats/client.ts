@@ -61,7 +61,6 @@ export interface NatsModule {
   credsAuthenticator(credentials: Uint8Array): unknown;
 }
 
-/** Rejects with `MissingPeerError`. */
 export function loadNats(): Promise<NatsModule> {
   const name = "@nats-io/transport-node";
   return loadedPeer(import("@nats-io/transport-node"), name, { neededFor: "rowpost/nats", range: "^3.0.0" });

@@ -17,7 +17,6 @@ import type { NatsConnection, NatsModule } from "./client.ts";
 import { describeConnectError } from "./failures.ts";
 import type { Settings } from "./options.ts";
 
-/** A connection of our own, which can be ended in any state. */
 export interface Dialed {
   readonly connection: NatsConnection;
   /** Destroys its sockets, so that closing a dead connection does not hang. */
@@ -27,7 +26,6 @@ export interface Dialed {
 export interface Dialing {
   /** Never rejects. */
   readonly result: Promise<Dialed | PublishFailed>;
-  /** Ends it at once. */
   abandon(): void;
 }
 

@@ -27,13 +27,11 @@ export interface Handover {
 }
 
 export interface Link {
-  /** False when over, or while the client reconnects. */
   isUsable(): boolean;
   /** Over for good, even if the connection is not. Another link replaces it. */
   readonly isOver: boolean;
   /** Whether the server still answers: a message waited in vain. Cleared by {@link ping}. */
   readonly isDoubtful: boolean;
-  /** Most bytes of headers and body together. */
   maxPayload(): number;
   /** Calls `settle` once, later. Returns a function that forgets the message. */
   send(handover: Handover): () => void;
@@ -55,7 +53,6 @@ interface Pending {
   readonly subject: string;
   readonly sentAt: number;
   readonly settle: (outcome: Outcome) => void;
-  /** Another program than JetStream answered. */
   answered: string | undefined;
 }
 
@@ -303,7 +300,6 @@ interface PubAck {
   readonly seq?: unknown;
 }
 
-/** Undefined if it is not an answer of JetStream. */
 function outcomeOf(answer: unknown): Outcome | undefined {
   if (typeof answer !== "object" || answer === null) return undefined;
   const { error, stream, seq } = answer as PubAck;

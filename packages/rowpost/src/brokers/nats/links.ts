@@ -16,7 +16,6 @@ const PAUSE_MS = 200;
 
 const CLOSED = closedFailure("NATS");
 
-/** `close` settles messages in flight as unknown. */
 export function createLinks(settings: Settings): Keeper<Link> {
   const { connection: given, inboxPrefix, ackTimeoutMs } = settings;
   let link: Link | undefined;

@@ -72,7 +72,6 @@ type Present =
   | "onWarning";
 
 export interface Settings extends Checked<NatsOptions, Present> {
-  /** Undefined: the adapter connects itself. */
   readonly connection: NatsConnection | undefined;
   readonly servers: readonly ServerAddress[];
   readonly login: Login | undefined;

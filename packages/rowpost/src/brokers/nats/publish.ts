@@ -54,7 +54,6 @@ function carrierOn({ settings, streams }: Publishing, link: Link, call: Call<Pla
   const subjects = new Map<string, SubjectOfTopic | PublishFailed>();
   /** For each message at the server, the function that makes the link forget it. */
   const withServer = new Map<Single, () => void>();
-  /** Messages without a subscriber, while JetStream is asked for the reason. */
   const asking = new Set<Single>();
 
   function subjectOf(topic: string): SubjectOfTopic | PublishFailed {

@@ -8,7 +8,6 @@ export interface Wire {
   readonly subject: string;
   readonly headers: Uint8Array;
   readonly body: Uint8Array;
-  /** Headers and body, as counted by the server's `max_payload`. */
   readonly bytes: number;
 }
 

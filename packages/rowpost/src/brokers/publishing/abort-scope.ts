@@ -3,15 +3,12 @@ import { onAbort } from "../../runtime/abort.ts";
 
 export type Ending = "deadline" | "closed";
 
-/** A publish call or the whole adapter, which can be aborted. */
 export interface AbortScope {
   readonly aborted: boolean;
-  /** Undefined until it is aborted. */
   readonly ending: Ending | undefined;
   /** Adds a callback, run at once if already aborted. Returns a function that removes it. */
   onAbort(cancel: () => void): () => void;
   abort(): void;
-  /** Removes the listeners; no callback runs after it. */
   end(): void;
 }
 

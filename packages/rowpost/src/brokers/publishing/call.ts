@@ -37,7 +37,6 @@ import type { Window } from "./window.ts";
 export interface Load<Item extends Placed> {
   /** The unit that shares the window and can be away: the topic or the endpoint. */
   readonly destination: string;
-  /** Messages that may still go when the load is handed over. */
   items: readonly Item[];
   /** Approximate bytes on the wire. */
   readonly bytes: number;
@@ -71,7 +70,6 @@ export interface Carrier<Item extends Placed> {
 }
 
 export interface Call<Item extends Placed> {
-  /** Adds a lane by its first load. */
   start(first: Load<Item>): void;
   /** One outcome for all messages, or one for each. Ignored once the call has left the load. */
   readonly settle: (load: Load<Item>, outcome: Outcome | readonly Outcome[] | typeof AGAIN) => void;
@@ -79,7 +77,6 @@ export interface Call<Item extends Placed> {
   settleBy(load: Load<Item>, work: Promise<Outcome | readonly Outcome[] | typeof AGAIN>): void;
   /** The connection accepts nothing more: messages not yet handed over fail now. */
   breakOff(failure: PublishFailed): void;
-  /** Fails a message that cannot be sent in any load. */
   refuse(placed: Placed, destination: string, failure: PublishFailed): void;
   readonly done: Promise<PublishResult[]>;
 }
@@ -98,7 +95,6 @@ interface Queue<Item extends Placed> {
   /** Waits for room in the window. */
   isWaiting: boolean;
   isPumping: boolean;
-  /** Another look was requested meanwhile. */
   isAsked: boolean;
   readonly retry: () => void;
   readonly onRoom: () => void;
@@ -210,7 +206,6 @@ export function createCall<Item extends Placed>({
     return load.items.length > 0;
   }
 
-  /** Continues the lane behind a load with an outcome, possibly at another destination. */
   function advance(queue: Queue<Item>, { next }: Load<Item>): void {
     if (next === undefined) return;
     if (next.destination === queue.destination) queue.ready.push(next);

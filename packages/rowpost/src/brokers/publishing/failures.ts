@@ -4,16 +4,13 @@ import type { FailureScope, PublishFailed } from "../broker.ts";
 
 export interface Rule {
   readonly scope: FailureScope;
-  /** Default true. */
   readonly retriable?: boolean | undefined;
   readonly retryAfterMs?: number | undefined;
   /** As in {@link PublishFailed}. */
   readonly absent?: PublishFailed["absent"];
-  /** Advice appended to the server's text. */
   readonly advice?: string | undefined;
 }
 
-/** Retriable by default. */
 export function failed(
   scope: FailureScope,
   code: string,

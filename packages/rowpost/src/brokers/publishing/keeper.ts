@@ -16,12 +16,10 @@ export interface Keeper<Link, Failure = PublishFailed> {
   readonly close: () => Promise<void>;
 }
 
-/** How to connect, and to tell whether a connection is usable. */
 export interface Keeping<Link, Failure> {
   /** One for each server. Each is tried once, starting with the one that worked last. */
   readonly ways: readonly ((closing: AbortSignal) => Promise<Link | Failure>)[];
   readonly isUsable: (link: Link) => boolean;
-  /** Whether an unusable connection becomes usable again. */
   readonly revives?: (link: Link) => Promise<boolean>;
   /** A failed attempt is reused for this long, which limits the rate of attempts. */
   readonly pauseMs?: number;

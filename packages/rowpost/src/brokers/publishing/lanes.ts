@@ -6,7 +6,6 @@ export interface PlacedMessage extends Placed {
   readonly message: OutgoingMessage;
 }
 
-/** What an adapter that sends single messages knows of each in advance. */
 export interface LaneOptions {
   readonly destinationOf: (message: OutgoingMessage) => string;
   readonly bytesOf: (message: OutgoingMessage) => number;

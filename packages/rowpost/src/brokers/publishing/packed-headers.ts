@@ -40,7 +40,6 @@ export function unpackHeaders(fields: Readonly<Record<string, string>>): Record<
   }
 }
 
-/** Writes control characters, lone surrogates and all non-ASCII as `\uXXXX`. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,

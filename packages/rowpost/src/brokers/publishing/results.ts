@@ -23,10 +23,8 @@ export interface Results {
   fail(placed: Placed, destination: string, failure: PublishFailed | PublishNotStarted): void;
   /** Blocks later messages of its key, although its own result comes later. */
   block(placed: Placed): void;
-  /** An earlier message of its key failed. */
   readonly isBehind: (placed: Placed) => boolean;
   behind(placed: Placed): void;
-  /** Nothing more can be sent in this call. */
   goOffline(failure: PublishFailed): void;
   /** Why nothing more can be sent to this destination in this call. */
   awayFor(destination: string): PublishFailed | undefined;
@@ -93,7 +91,6 @@ function plain({ scope, code, reason, ...rule }: PublishFailed): PublishFailed {
   return failed(scope, code, reason, rule);
 }
 
-/** Failures of a whole batch of which nothing was handed over. */
 export function failBatch(
   batch: readonly OutgoingMessage[],
   failure: PublishFailed | ((message: OutgoingMessage) => PublishFailed),

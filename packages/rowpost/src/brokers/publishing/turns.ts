@@ -41,7 +41,6 @@ interface Entry {
   readonly message: OutgoingMessage;
 }
 
-/** Undefined when one turn is enough. */
 function turnsOf<Part>(
   batch: readonly OutgoingMessage[],
   partOf: (message: OutgoingMessage) => Part,

@@ -19,7 +19,6 @@ export interface Window {
 
 /** Limits of a single destination. All together may have twice as much in flight. */
 export interface WindowWidth {
-  /** Default: limited by bytes only. */
   readonly loads?: number | undefined;
   /** Bounds memory when bodies are large. Default 32 MiB. */
   readonly bytes?: number | undefined;

@@ -30,7 +30,6 @@ export interface QueueBrokerOptions {
   readonly createTopics?: Omit<TopicOptions, "topic"> | undefined;
 }
 
-/** Limits of one append. */
 const MOST = { items: 500, bytes: 1_048_576 } as const;
 const TRIES = 3;
 /**

@@ -1,4 +1,3 @@
-/** Structural types of the parts of amqplib that are used, and its loader. */
 import { loadedPeer } from "../settings/peer.ts";
 
 /**
@@ -38,7 +37,6 @@ export interface AmqpProperties {
   readonly contentType: string;
   /** Seconds since 1970. */
   readonly timestamp: number;
-  /** Shared between messages: read before `publish` returns. */
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
@@ -65,7 +63,6 @@ export type AmqpConnect = (
   socket: Readonly<Record<string, unknown>>,
 ) => Promise<RabbitmqConnection & { close(): Promise<void> }>;
 
-/** Rejects with `MissingPeerError`. */
 export function loadAmqp(): Promise<{ readonly connect: AmqpConnect }> {
   return loadedPeer(import("amqplib"), "amqplib", { neededFor: "The RabbitMQ broker", range: ">=0.10.3 <3" });
 }

@@ -20,7 +20,6 @@ export interface Address {
   readonly routingKey: string;
 }
 
-/** Calls the mapping and checks its result. */
 export function addressOf(
   message: OutgoingMessage,
   route: (message: OutgoingMessage) => RabbitmqRoute,
@@ -132,7 +131,6 @@ function likeness(messageId: string | undefined, attempt: unknown, routingKey: s
   return `${String(attempt)} ${routingKey} ${messageId}`;
 }
 
-/** The body's bytes; a buffer is not copied. */
 export function contentOf(body: string | Uint8Array): Buffer {
   if (typeof body === "string") return Buffer.from(body);
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength);

@@ -45,7 +45,6 @@ export interface Channels {
 
 /** A faulty mapping can produce any number of exchanges; a server allows 2,047 channels. */
 const MAX_CHANNELS = 64;
-/** Shortest interval between two tries of a missing or forbidden exchange. */
 const REFUSED_FOR_MS = 1_000;
 
 export function createChannels(connection: Connection): Channels {

@@ -15,7 +15,6 @@ import type { RabbitmqServer } from "./servers.ts";
 
 export interface Link {
   readonly label: string;
-  /** Why it ended. Undefined while open. */
   readonly lost: Said | undefined;
   /** Reason of a resource alarm, during which the server takes no messages. */
   readonly blocked: string | undefined;
@@ -28,7 +27,6 @@ export interface Link {
 }
 
 export interface Connection {
-  /** The open connection or a new one, shared by all callers. */
   open(): Promise<Link | PublishFailed>;
   /** Leaves no socket after half a second. A connection passed in stays open. */
   close(): Promise<void>;
@@ -37,7 +35,6 @@ export interface Connection {
 /** amqplib's default in the negotiation. */
 const FRAME_BYTES = 131_072;
 
-/** `onBlocked` is called when a connection becomes blocked. */
 export function createConnection(settings: Settings, onBlocked: (reason: string) => void): Connection {
   return settings.connection === undefined
     ? createOwnConnection(settings, onBlocked)
@@ -172,7 +169,6 @@ interface WatchOptions {
   readonly label: string;
   readonly settings: Settings;
   readonly onBlocked: (reason: string) => void;
-  /** Ends the connection. Undefined if it was passed in. */
   readonly end?: (reason: string) => void;
 }
 

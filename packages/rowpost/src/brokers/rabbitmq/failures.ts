@@ -1,4 +1,3 @@
-/** Maps errors of RabbitMQ and its client to failures of the contract. */
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
 
@@ -7,7 +6,6 @@ export function refusal(code: string, reason: string): PublishFailed {
   return failed("message", code, reason, { retriable: false });
 }
 
-/** Code and text of an error: the server's, if it reported one. */
 export interface Said {
   readonly code: string;
   readonly reason: string;
@@ -30,7 +28,6 @@ export function isOver(error: unknown): error is Error {
   return error instanceof Error && error.name === "IllegalOperationError";
 }
 
-/** The exchange is missing or may not be written to. */
 export function isAboutExchange(said: Said): boolean {
   return said.code === "NOT_FOUND" || (said.code === "ACCESS_REFUSED" && !isAboutRoutingKey(said));
 }
@@ -58,7 +55,6 @@ export function refusedByTopic(exchange: string, routingKey: string, { code, rea
   return failed("destination", code, `${reason}; ${advice}`);
 }
 
-/** How a channel with an unconfirmed message ended. */
 interface ChannelEnd {
   readonly exchange: string;
   readonly said: Said;
@@ -125,7 +121,6 @@ export function blockedBy(reason: string): PublishFailed {
   return failed("connection", "CONNECTION_BLOCKED", words);
 }
 
-/** The server's size limit, if exceeding it ended the channel. */
 export function largestBodyIn(said: Said): { readonly sent: number; readonly largest: number } | undefined {
   const [, sent, largest] = /message size (\d+) is larger than (?:configured )?max size (\d+)/.exec(said.reason) ?? [];
   return sent === undefined || largest === undefined ? undefined : { sent: Number(sent), largest: Number(largest) };

@@ -10,7 +10,6 @@ import type { AmqpChannel, AmqpInside, AmqpSocket } from "./amqp.ts";
  */
 const later = setImmediate;
 
-/** One for each socket, shared by its channels. */
 const gatherers = new WeakMap<AmqpSocket, () => void>();
 
 /** Returns a function to call after each publish. It does nothing if no socket is found. */

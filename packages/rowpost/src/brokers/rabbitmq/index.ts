@@ -81,7 +81,6 @@ function isConnection(given: RabbitmqOptions | RabbitmqConnection): given is Rab
   return typeof given === "object" && given !== null && "createConfirmChannel" in given;
 }
 
-/** Failures that last until someone changes something. */
 const LASTING: ReadonlySet<string> = new Set(["MISSING_PEER", "ACCESS_REFUSED"]);
 
 /** The broker of `amqp://host1,host2/vhost?exchange=shop`; see {@link rabbitmqOptionsFromUrl}. */

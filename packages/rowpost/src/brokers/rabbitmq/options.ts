@@ -52,11 +52,9 @@ export interface RabbitmqOptions {
 
 export interface Settings
   extends Checked<RabbitmqOptions, "route" | "maxInFlight" | "maxBodyBytes" | "connectTimeoutMs" | "heartbeatSeconds"> {
-  /** Empty with a connection that was passed in. */
   readonly servers: readonly RabbitmqServer[];
   readonly connection: RabbitmqConnection | undefined;
   readonly tls: TlsOptions;
-  /** The exchange of all messages, if it is a single named one. */
   readonly exchange: string | undefined;
 }
 

@@ -19,7 +19,6 @@ export interface Handing {
   readonly message: OutgoingMessage;
   readonly address: Address;
   readonly likeness: string;
-  /** Called once, unless the message is abandoned. */
   readonly answer: (answer: Answer) => void;
 }
 
@@ -31,7 +30,6 @@ export interface Handed {
 export interface PublishChannel {
   /** Globally unique. */
   readonly name: string;
-  /** False once it has ended or is retired. */
   readonly usable: boolean;
   readonly writable: boolean;
   /**
@@ -52,7 +50,6 @@ export interface PublishChannel {
    * closes when nothing on it is awaited.
    */
   abandon(deliveryTag: number): void;
-  /** Takes no more messages; closes when nothing on it is awaited. */
   retire(): void;
   /** Closes it. The promise waits for the server's answer without limit. */
   close(): Promise<void>;
@@ -67,7 +64,6 @@ interface Pending extends Handed {
 export interface PublishChannelOptions {
   readonly channel: AmqpChannel;
   readonly name: string;
-  /** Why the connection ended. Undefined while open. */
   readonly lostBy: () => Said | undefined;
   /** Called when it has ended. Returns the failure of each message without an answer. */
   readonly onEnd: (end: ChannelEnded) => (handed: Handed) => PublishFailed;

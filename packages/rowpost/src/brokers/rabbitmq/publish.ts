@@ -29,7 +29,6 @@ export interface Publishing {
   readonly window: Window;
   readonly route: (message: OutgoingMessage) => RabbitmqRoute;
   readonly maxBodyBytes: number;
-  /** Running calls, for news that concerns all of them. */
   readonly calls: Set<Call<PlacedMessage>>;
 }
 
@@ -76,7 +75,6 @@ function carrierOf(
 ): Carrier<PlacedMessage> {
   const { channels } = publishing;
   const withServer = new Map<Single, WithServer>();
-  /** Exchanges that cannot be published to in this call. */
   const closedExchanges = new Map<string, PublishFailed>();
 
   function handTo({ link, channel }: OpenChannel, load: Single, address: Address, retry: () => void): Handed {

@@ -12,7 +12,6 @@ export interface RabbitmqServer {
   readonly label: string;
 }
 
-/** User and password that win over those of a URL. */
 export interface Account {
   readonly username?: string | undefined;
   readonly password?: string | undefined;

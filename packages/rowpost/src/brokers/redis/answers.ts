@@ -1,4 +1,3 @@
-/** Maps the replies to a piece to the outcomes of its messages. */
 
 import type { IoReply } from "./client.ts";
 import type { Failure } from "./failures.ts";

@@ -40,7 +40,6 @@ interface Link {
   readonly client: IoClient;
   readonly ended: Promise<void>;
   users: number;
-  /** Retired or broken: not given to further calls. */
   over: boolean;
   hasEnded: boolean;
   lastError: unknown;

@@ -18,7 +18,6 @@ import type { OutgoingMessage } from "../broker.ts";
 const RESERVED: ReadonlySet<string> = new Set(["body", "contentType", "orderingKey"]);
 const ESCAPE = "header:";
 
-/** Alternating names and values. */
 export function fieldsOf(message: OutgoingMessage): (string | Buffer)[] {
   const fields: (string | Buffer)[] = ["body", bytesOf(message.body), "contentType", message.contentType];
   if (message.orderingKey !== undefined) fields.push("orderingKey", message.orderingKey);

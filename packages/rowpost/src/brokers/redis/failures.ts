@@ -17,7 +17,6 @@ export type Failure = FailedBy<Rule>;
 const LATER: Rule = { scope: "destination" };
 const MOVED: Rule = { scope: "destination", reconnect: true };
 
-/** By the first word of the error. */
 const RULES: Readonly<Record<string, Rule>> = {
   OOM: { ...LATER, advice: "Redis has reached maxmemory; trim streams that are handled, or give it more" },
   MISCONF: { ...LATER, advice: "Redis cannot write its snapshot; see its log" },
@@ -41,7 +40,6 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
 };
 
-/** By the text of errors that begin with ERR or NOPERM. */
 const TEXTS: readonly (readonly [text: RegExp, code: string, rule: Rule])[] = [
   [
     /^NOPERM .*\bkeys?\b/i,

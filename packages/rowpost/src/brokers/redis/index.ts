@@ -26,7 +26,6 @@ export { redisOptionsFromUrl } from "./url.ts";
  * refuse is sent alone.
  */
 const PIECES: PieceLimits = { messages: 512, bytes: 1_048_576 };
-/** Messages waiting here are `notStarted` at a deadline instead of `unknown`. */
 const MAX_BYTES_IN_FLIGHT = 16_777_216;
 
 /**
@@ -77,7 +76,6 @@ export function redisFromUrl(
   return redis(redisOptionsFromUrl(url, environment));
 }
 
-/** Failures that last until someone changes something. */
 const LASTING: ReadonlySet<string> = new Set([
   "NOAUTH",
   "WRONGPASS",

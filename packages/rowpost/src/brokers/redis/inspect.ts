@@ -8,7 +8,6 @@ import { failure, isReplyError, notConnected } from "./failures.ts";
 const DEFAULT_MAX_BULK_BYTES = 536_870_912;
 
 export interface ServerFacts {
-  /** Largest value of one field, in bytes. */
   readonly maxBulkBytes: number;
 }
 
@@ -59,7 +58,6 @@ async function unlessForbidden(asked: Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** INFO is lines of `name:value`. */
 function infoOf(reply: unknown): ReadonlyMap<string, string> {
   const lines = typeof reply === "string" ? reply.split("\r\n") : [];
   return new Map(

@@ -62,7 +62,6 @@ export interface Settings
   readonly createClient: ClientFactory;
   readonly label: string;
   readonly target: string | undefined;
-  /** Arguments between the key and the fields of every XADD. */
   readonly xaddArguments: readonly string[];
   readonly createsStreams: boolean;
   readonly maxBodyBytes: number | undefined;

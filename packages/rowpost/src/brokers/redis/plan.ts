@@ -19,9 +19,7 @@ import { failure } from "./failures.ts";
 
 export interface Item extends Placed {
   readonly fields: readonly (string | Buffer)[];
-  /** Approximate bytes on the wire. */
   readonly bytes: number;
-  /** Exact size of its largest name or value. */
   readonly largestBytes: number;
 }
 
@@ -38,13 +36,11 @@ export interface SizeLimits {
   readonly maxBulkBytes: number;
 }
 
-/** Set in index.ts. */
 export interface PieceLimits {
   readonly messages: number;
   readonly bytes: number;
 }
 
-/** Rough size of Redis' framing around a message's fields. */
 const FRAME_BYTES = 128;
 
 export function planTopic(

@@ -8,11 +8,9 @@ export interface WireMessage {
   readonly bytes: number;
 }
 
-/** Separators between name and value, and between properties. */
 const VALUE = "\u0001";
 const NEXT = "\u0002";
 
-/** Takes alternating names and values that are legal for RocketMQ. */
 export function propertiesText(properties: readonly string[]): string {
   let text = "";
   for (let index = 0; index + 1 < properties.length; index += 2) {

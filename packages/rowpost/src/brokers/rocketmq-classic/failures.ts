@@ -34,7 +34,6 @@ const NOT_HERE: Rule = {
   advice: "is this a RocketMQ name server (9876 by default), and no broker (10911) nor proxy (8080, 8081)?",
 };
 
-/** Name of each code, and its meaning regardless of the text. */
 const CODES: Readonly<Record<number, readonly [name: string, rule: Rule]>> = {
   2: ["SYSTEM_BUSY", LATER],
   3: ["REQUEST_CODE_NOT_SUPPORTED", NOT_HERE],

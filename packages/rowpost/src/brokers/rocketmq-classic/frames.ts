@@ -8,7 +8,6 @@
 
 export interface Request {
   readonly code: number;
-  /** All values are texts. */
   readonly fields: Readonly<Record<string, string>>;
   readonly body?: Buffer | undefined;
 }
@@ -28,10 +27,8 @@ const MAX_FRAME_BYTES = 16_777_216;
 
 const JSON_FORM = 0;
 const BINARY_FORM = 1;
-/** The bit of `flag` that marks an answer. */
 const ANSWER = 1;
 
-/** A request's frame without its body, which follows it. */
 export function encodeHead({ code, fields, body }: Request, opaque: number): Buffer {
   const header = JSON.stringify({
     code,
@@ -53,7 +50,6 @@ export function encodeHead({ code, fields, body }: Request, opaque: number): Buf
 
 /** Throws if the data is not the classic protocol. */
 export interface FrameReader {
-  /** Frames completed by this chunk. */
   read(chunk: Buffer): Frame[];
 }
 
@@ -79,7 +75,6 @@ export function createFrameReader(): FrameReader {
     },
   };
 
-  /** Joins the chunks when the size or the frame spans several. */
   function joined(): Buffer {
     const [first = Buffer.alloc(0)] = chunks;
     if (chunks.length === 1) return first;

@@ -1,4 +1,3 @@
-/** Asks one name server until it fails, then the next. */
 import type { AbortScope } from "../publishing/abort-scope.ts";
 import { closedFailure, failed } from "../publishing/failures.ts";
 import { createKeeper, type Keeper } from "../publishing/keeper.ts";
@@ -15,9 +14,7 @@ const GET_ROUTE = 105;
 const GET_CLUSTER = 106;
 
 export interface NameServers {
-  /** The topic's route. Never rejects. */
   route(topic: string): Promise<RouteAnswer<TopicRoute>>;
-  /** Addresses of the primary brokers, or why none are known. Never rejects. */
   primaries(): Promise<readonly string[] | Failure>;
   close(): void;
 }
@@ -49,7 +46,6 @@ export function createNameServers(settings: Settings, lifetime: AbortScope): Nam
     return isStale ? await askOne(server, request) : failureOfQuestion(exchange);
   }
 
-  /** The first conclusive answer, else the last failure. */
   async function ask(request: Request): Promise<Frame | Failure> {
     let last: Frame | Failure | undefined;
     const begin = first;

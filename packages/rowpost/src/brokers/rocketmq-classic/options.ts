@@ -59,7 +59,6 @@ export interface Settings extends Checked<RocketmqClassicOptions, Present> {
   readonly acceptsWeakReceipts: boolean;
 }
 
-/** Names of topics, groups and namespaces in RocketMQ. */
 const NAME = /^[%|a-zA-Z0-9_-]+$/;
 
 const NUMBERS = {

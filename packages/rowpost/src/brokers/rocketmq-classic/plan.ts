@@ -32,7 +32,6 @@ export interface Plan {
 }
 
 export interface PlanOptions {
-  /** Writable queues, at least one. */
   readonly queues: readonly Queue[];
   readonly batchSize: number;
   readonly maxBodyBytes: number;
@@ -104,7 +103,6 @@ function systemProperties({ type, key, orderingKey }: OutgoingMessage): string[]
   return properties;
 }
 
-/** Why a header cannot be a property under its name. */
 function illegalName(name: string): string | undefined {
   if (/\p{Cc}/u.test(name)) return "a header's name has a control character, which parts RocketMQ's properties";
   if (!RESERVED.has(name) && !name.startsWith("__RMQ.")) return undefined;

@@ -187,7 +187,6 @@ function requestOf({ producerGroup }: Settings, { topic, queue, items }: Sending
   return { code: SEND_BATCH_MESSAGE, fields, body: encodeBatch(items) };
 }
 
-/** The messages of a batch follow each other in one queue. */
 function receiptsOf({ fields }: Frame, { items }: Sending): readonly string[] | Failure {
   const { msgId, queueId, queueOffset } = fields;
   if (!msgId || queueOffset === undefined) return NO_RECEIPT;

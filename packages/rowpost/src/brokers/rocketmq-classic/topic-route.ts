@@ -2,13 +2,11 @@
 
 export interface Queue {
   readonly broker: string;
-  /** `host:port` of the primary, from the name server. */
   readonly address: string;
   readonly id: number;
 }
 
 export interface TopicRoute {
-  /** Writable queues, in the Java client's order. */
   readonly queues: readonly Queue[];
 }
 

@@ -1,6 +1,5 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 
-/** Access keys, the same for both protocols of RocketMQ. */
 export interface AccessKeys {
   readonly accessKey: string;
   readonly secretKey: string;

@@ -14,11 +14,9 @@ import { type Failure, messageFailure } from "./rules.ts";
 const PLAIN_ID_LENGTH = 128;
 /** RocketMQ refuses a message group of 64 bytes. */
 const GROUP_BYTES = 63;
-/** Comma-separated list of properties with percent-encoded values. */
 const HEADER_ENCODED = "rowpost-encoded";
 /** Comma-separated list of headers with an empty value, which RocketMQ would drop. */
 const HEADER_EMPTY = "rowpost-empty";
-/** Media type of the body, if it is not JSON. */
 const HEADER_CONTENT_TYPE = "content-type";
 
 const JSON_TYPE = "application/json";
@@ -104,7 +102,6 @@ export function headersOf(properties: Iterable<readonly [name: string, value: st
   return headers;
 }
 
-/** Comma-separated names; a comma or `%` in a name is percent-encoded. */
 function nameList(names: readonly string[]): string {
   return names.map((name) => percentEncode(name, /[%,]/gu)).join(",");
 }

@@ -89,7 +89,6 @@ const RULES: Readonly<Record<string, Rule>> = {
 const CANNOT_STORE_NOW =
   /disk is full|not available now|\bbusy\b|flow control|connect to .* failed|no such broker|slave/i;
 
-/** The failure of a status; undefined for success. */
 export function failureOfStatus(status: RocketmqStatus | undefined): Failure | undefined {
   const code = status?.code ?? "CODE_UNSPECIFIED";
   if (code === "OK" || code === 20_000) return undefined;

@@ -18,7 +18,6 @@ export interface GrpcError {
 
 export interface GrpcCall {
   cancel(): void;
-  /** `address:port` once given to a connection; before, the target or `unknown`. */
   getPeer(): string;
 }
 
@@ -43,7 +42,6 @@ interface GrpcChannel {
 type Serialize = (message: unknown) => Buffer;
 type Deserialize = (bytes: Buffer) => unknown;
 
-/** `Client` of grpc-js: one channel. */
 export interface GrpcClient {
   makeUnaryRequest(
     path: string,

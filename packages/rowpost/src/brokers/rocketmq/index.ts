@@ -30,7 +30,6 @@ export { headersOf as decodeRocketmqHeaders } from "./carry.ts";
 export type { RocketmqOptions } from "./options.ts";
 export { rocketmqOptionsFromUrl } from "./url.ts";
 
-/** RocketMQ's default. */
 const DEFAULT_MAX_BODY_BYTES = 4_194_304;
 
 /**
@@ -115,7 +114,6 @@ function createWarner({ unorderedTopic, onWarning }: Settings): Publishing["onUn
   };
 }
 
-/** Most topics remembered as warned of. */
 const MAX_WARNED = 1000;
 
 function routeOf(result: CallResult): RouteAnswer {

@@ -10,7 +10,6 @@ export interface CallMetadataOptions {
   readonly keys: AccessKeys | undefined;
 }
 
-/** Protocol client version that this one behaves like; servers log it. */
 export const CLIENT_VERSION = "5.0.0";
 
 /**

@@ -36,7 +36,6 @@ export interface PlanOptions {
   readonly topic: string;
   readonly accepts: ReadonlySet<string>;
   readonly batchSize: number;
-  /** Most bytes of one request with several messages. */
   readonly maxRequestBytes: number;
   readonly maxBodyBytes: number | undefined;
   /** Fail messages with a key on an unordered topic instead of publishing them one by one. */
@@ -46,10 +45,8 @@ export interface PlanOptions {
 export function planTopic(messages: readonly PlacedMessage[], options: PlanOptions): Plan {
   const lanes: Lane[] = [];
   const refused: Plan["refused"] = [];
-  /** Batched: messages of a key together, others alone. */
   const units: Item[][] = [];
   const unitOfKey = new Map<string, Item[]>();
-  /** One by one, by group. */
   const singles = new Map<string, Item[][]>();
   let unordered = 0;
 

@@ -23,7 +23,6 @@ export interface Publishing {
   readonly session: Session;
   readonly routes: Routes;
   readonly window: Window;
-  /** Called when messages with a key went to an unordered topic. */
   readonly onUnordered: (topic: string, accepts: ReadonlySet<string>) => void;
 }
 
@@ -107,7 +106,6 @@ async function send(
 const BORN_HOST = hostname();
 const asItIs = (request: unknown): Buffer => request as Buffer;
 
-/** Updates the known routes by a failure. */
 function concluded({ routes }: Publishing, topic: string, failure: Failure): Failure {
   if (failure.scope === "connection") routes.expireAll();
   return failure.routeIsWrong ? routes.contradicted(topic, failure) : failure;

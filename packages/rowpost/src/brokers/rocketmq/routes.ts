@@ -1,4 +1,3 @@
-/** Cached facts about topics: whether they exist, and their message types. */
 
 import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { Failure } from "./rules.ts";
@@ -22,7 +21,6 @@ export interface Routes<Found = Route> {
   contradicted(topic: string, failure: Failure): Failure;
   /** Queries all anew: after a lost connection a broker may have other topics. */
   expireAll(): void;
-  /** Topics that exist, for the telemetry settings. */
   topics(): string[];
 }
 
@@ -56,7 +54,6 @@ interface Entry<Found> {
 export interface RoutesOptions<Found = Route> {
   /** Never rejects. */
   readonly query: (topic: string) => Promise<RouteAnswer<Found>>;
-  /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 

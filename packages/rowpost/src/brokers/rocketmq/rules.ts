@@ -2,9 +2,7 @@
 import { type FailedBy, failed, type Rule as SharedRule } from "../publishing/failures.ts";
 
 export interface Rule extends SharedRule {
-  /** In a batch any message may be the cause. */
   readonly divisible?: boolean;
-  /** The cached route of the topic is wrong. */
   readonly routeIsWrong?: boolean;
   /** The route is wrong because the topic does not exist. */
   readonly topicIsMissing?: boolean;
@@ -19,7 +17,6 @@ export const RETRY_AFTER_MS = 1000;
 export const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
 /** The topic is unavailable, throttled or full. Dividing a batch does not help. */
 export const LATER: Rule = { scope: "destination", retryAfterMs: RETRY_AFTER_MS };
-/** Concerns every message to this cluster. Nothing was stored. */
 export const EVERYTHING: Rule = { scope: "connection" };
 /** Counted as an attempt, as after a missed deadline. */
 export const MAY_BE_STORED: Rule = { scope: "unknown" };

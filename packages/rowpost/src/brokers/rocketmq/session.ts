@@ -34,7 +34,6 @@ export interface SessionOptions {
   readonly namespace: string;
   readonly requestTimeoutMs: number;
   readonly topics: () => string[];
-  /** For a consumer: its group and subscription in protocol form. */
   readonly subscriber?: { readonly group: object; readonly subscription: object } | undefined;
 }
 
@@ -73,13 +72,10 @@ interface Limits {
   maxDeliveries?: number;
 }
 
-/** The telemetry stream, reopened when it ends. */
 interface Telemetry {
-  /** Its channel; undefined while closed. */
   channel(): Channel | undefined;
   /** Opens it if it is closed and did not end just now. */
   open(): void;
-  /** Sends new topics to the server. */
   update(): void;
   drop(): void;
   readonly limits: Limits;

@@ -39,12 +39,10 @@ export interface WireEnvelope {
 
 interface Writer {
   bytes: Buffer;
-  /** Everything from here to the end is written. */
   position: number;
 }
 
 const VARINT_MAX = 10;
-/** Upper bound for tags, lengths, timestamps and enums of one message. */
 const FIXED_BYTES = 128;
 
 /** Largest size in a request, with the exact size of the body. */

@@ -1,14 +1,11 @@
 import { wholeNumber } from "../../runtime/whole-number.ts";
 
-/** Options that are set after the checks. */
 export type Checked<Options, Name extends keyof Options> = {
   readonly [Key in Name]-?: Exclude<Options[Key], undefined>;
 };
 
-/** Default, minimum and maximum of a number. */
 type Bounds = readonly [byDefault: number, least: number, most: number];
 
-/** Bounds of a network timeout in ms. */
 export function timeoutBounds(byDefaultMs: number): Bounds {
   return [byDefaultMs, 100, 600_000];
 }
@@ -29,7 +26,6 @@ export function numberKinds<Name extends string>(bounds: Readonly<Record<Name, B
   return Object.fromEntries(Object.keys(bounds).map((name) => [name, "number"])) as Record<Name, "number">;
 }
 
-/** A whole number of at least this size, if set. */
 export function optionalNumber(name: string, value: number | undefined, least: number): number | undefined {
   return value === undefined ? undefined : wholeNumber(name, value, least, Number.MAX_SAFE_INTEGER);
 }

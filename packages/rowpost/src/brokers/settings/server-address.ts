@@ -7,7 +7,6 @@ export interface ServerAddress {
 
 interface AddressForm {
   readonly broker: string;
-  /** Allowed before the host, without the colon. */
   readonly schemes: readonly string[];
   readonly defaultPort: number;
 }

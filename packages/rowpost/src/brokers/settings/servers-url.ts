@@ -2,11 +2,9 @@ import { ConfigurationError } from "../../runtime/errors.ts";
 import { settingsIn } from "./url-settings.ts";
 
 interface UrlForm {
-  /** The plain scheme and the one with TLS. */
   readonly schemes: readonly [plain: string, secure: string];
   readonly form: string;
   readonly known: readonly string[];
-  /** Advice about secrets, such as `set A and B instead`. */
   readonly secrets: string;
 }
 

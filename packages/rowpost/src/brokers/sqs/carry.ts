@@ -17,7 +17,6 @@ const MOST_ATTRIBUTES = 10;
 /** Characters that SQS refuses: those outside of XML. */
 const ILLEGAL = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u;
 const PLAIN_NAME = /^(?!aws\.|amazon\.)[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/i;
-/** Format of a group and of a deduplication id. */
 const PLAIN_ID = /^[A-Za-z0-9!"#$%&'()*+,\-./:;<=>?@[\\\]^_`{|}~]{1,128}$/;
 
 /** An entry without its number in the request, and its size as SQS counts it. */
@@ -69,7 +68,6 @@ function hashOf(parts: readonly unknown[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-/** Why the name cannot be a queue's. */
 export function queueTrouble(topic: string, name: string): PublishFailed | undefined {
   if (/^(?=.{1,80}$)[A-Za-z0-9_-]+(?:\.fifo)?$/.test(name)) return undefined;
   return refused(

@@ -21,7 +21,6 @@ export interface BatchAnswer {
   readonly Failed?: readonly FailedEntry[];
 }
 
-/** An `SQSClient`, our own or one passed in. */
 export interface SqsClient {
   send(command: unknown, options: { readonly abortSignal: AbortSignal }): Promise<unknown>;
   destroy(): void;
@@ -37,7 +36,6 @@ export interface SqsModule {
   }) => unknown;
 }
 
-/** Rejects with `MissingPeerError`. */
 export function loadSqs(): Promise<SqsModule> {
   const name = "@aws-sdk/client-sqs";
   return loadedPeer(import("@aws-sdk/client-sqs"), name, { neededFor: "rowpost/sqs", range: "^3.600.0" });

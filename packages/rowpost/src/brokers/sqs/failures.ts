@@ -63,7 +63,6 @@ const NOT_CONNECTED: ReadonlySet<string> = new Set([
   "ENOTFOUND",
 ]);
 
-/** The failure of a whole request; `label` is its destination. */
 export function failureOf(error: unknown, label: string): LoadFailure {
   const { name = "", code = "" } = error instanceof Error ? (error as { name?: string; code?: unknown }) : {};
   const known = [name, String(code)].map((each) => each.split(".").at(-1) ?? "").find((each) => each in RULES);
@@ -84,7 +83,6 @@ function ruled(name: string, text: string): LoadFailure {
   return rule === NEVER ? { ...failure, divisible: true } : failure;
 }
 
-/** The outcome of each entry, in order of the request. */
 export function outcomesOf({ Successful = [], Failed = [] }: BatchAnswer, count: number): readonly Outcome[] {
   const sent = new Map(Successful.map(({ Id, MessageId }) => [Id, MessageId]));
   const refused = new Map(Failed.map((entry) => [entry.Id, entry]));

@@ -96,7 +96,6 @@ export async function publishBatch(
   return await call.done;
 }
 
-/** Requests in parallel, except those that share ordering keys. */
 function lanesOf(items: readonly Item[], bytes: number): Item[][][] {
   const most = { items: MOST_ENTRIES, bytes };
   const keys = grouped(

@@ -1,4 +1,3 @@
-/** URLs of queues, which every request needs: looked up once, by name. */
 import { onAbort } from "../../runtime/abort.ts";
 import { describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
@@ -10,7 +9,6 @@ import { failureOf } from "./failures.ts";
 import type { Settings } from "./options.ts";
 
 export interface Queues {
-  /** Name of a topic's queue, or why it cannot have one. */
   nameOf(topic: string): string | PublishFailed;
   known(topic: string): string | undefined;
   /** Its URL, or why there is none. Never rejects. */

@@ -60,7 +60,6 @@ interface Parts {
   readonly topics: readonly string[];
   readonly fromBeginning: boolean;
   readonly concurrency: number;
-  /** Pause before a partition with an unhandled message is read again. */
   readonly pauseMs: number;
   readonly work: Work<KafkaDelivered>;
   readonly clock: Clock;

@@ -89,7 +89,6 @@ export async function consumePlatformatic(parts: Parts): Promise<Consumption> {
 
 const COMMIT_MS = 5_000;
 
-/** Resolves when the stream has ended, or at the close. */
 async function read({ room, work }: Parts, stream: Stream, offsets: Offsets): Promise<void> {
   const underway = createUnderway(room);
   const forget = onAbort(work.closing, () => {
@@ -134,7 +133,6 @@ interface Offsets {
 function createOffsets(client: Client, logger: Logger, topics: readonly string[]): Offsets {
   interface Partition {
     last: Message;
-    /** How often each offset is under way. */
     readonly open: Map<bigint, number>;
   }
   const partitions = new Map<string, Partition>();

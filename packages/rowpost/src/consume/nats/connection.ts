@@ -1,4 +1,3 @@
-/** The methods used of a NATS connection, and JetStream's facts about a consumer. */
 import { BrokerError } from "../../runtime/errors.ts";
 
 /** What `connect` of `@nats-io/transport-node` resolves to: what is called of it. */
@@ -23,7 +22,6 @@ export interface ConsumerAddress {
   readonly apiPrefix: string;
 }
 
-/** How the server treats unacknowledged messages. */
 export interface ConsumerFacts {
   /** Time before it delivers a message to another consumer. */
   readonly ackWaitMs: number;

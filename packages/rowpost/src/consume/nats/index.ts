@@ -79,7 +79,6 @@ interface LinkParts extends Pick<Parameters<typeof startPulling>[0], "address" |
 
 interface LastOne {
   readonly raw: NatsDelivered;
-  /** Undefined: not read yet, or without identity. */
   message?: DeliveredMessage;
 }
 
@@ -173,7 +172,6 @@ interface Taken extends Pick<LinkParts, "pauseMs" | "work" | "lastOnes"> {
   readonly facts: ConsumerFacts;
   readonly keeping: Keeping;
   readonly message: WireMessage;
-  /** Resolves when the server sends nothing more, after `closing`. */
   readonly quiet: Promise<void>;
 }
 

@@ -4,7 +4,6 @@ import type { NatsConsumeConnection } from "./connection.ts";
 
 export interface Keeping {
   keep(reply: string): void;
-  /** Whether the server may have delivered it to another consumer. */
   isLost(reply: string): boolean;
   letGo(reply: string): void;
   close(): void;

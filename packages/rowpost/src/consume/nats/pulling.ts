@@ -23,7 +23,6 @@ interface Parts {
 export interface Pulling {
   /** Resolves when nothing more arrives: after `closing` or the end of the connection. */
   readonly quiet: Promise<void>;
-  /** Resolves when all received messages are settled too. */
   readonly over: Promise<unknown>;
 }
 
@@ -36,7 +35,6 @@ const SILENCE_MS = 3 * HEARTBEAT_MS;
 const NANOS = 1_000_000;
 
 const STATUS_HEARTBEAT = 100;
-/** Normal ends of a pull. */
 const STATUS_EMPTY = 404;
 const STATUS_EXPIRED = 408;
 const NO_TROUBLE = /batch completed|exceeded maxackpending/i;
@@ -45,7 +43,6 @@ export function startPulling(parts: Parts): Pulling {
   const { address, clock, closing, connection, inbox, logger } = parts;
   const subject = `${address.apiPrefix}.CONSUMER.MSG.NEXT.${address.stream}.${address.durable}`;
   let pulls = 0;
-  /** Messages that the open pull may still bring. */
   let asked = 0;
   const underway = createUnderway(parts.room);
   let heardMs = clock.monotonicMs();

@@ -178,7 +178,6 @@ interface Taken extends Pick<LinkParts, "clock" | "limit" | "pauseMs" | "work"> 
   readonly ended: AbortSignal;
 }
 
-/** Resolves after one try. */
 async function take({ channel, clock, ended, limit, message, pauseMs, work }: Taken): Promise<void> {
   async function tell(verdict: Verdict): Promise<void> {
     // It goes back when the channel ends; earlier, the server would deliver it to us again.

@@ -12,7 +12,6 @@ interface Parts {
 }
 
 export interface Limit {
-  /** Called at each connection with the server's version. */
   opened(version: unknown): void;
   /**
    * Whether the queue gives the message up at its next return. It is then reported unless settled.

@@ -4,7 +4,6 @@ import { RowpostError } from "../../runtime/errors.ts";
 
 type Words = readonly (string | number)[];
 
-/** A connection of ioredis, or one to each node of a cluster. */
 export interface Connection {
   connect(): Promise<unknown>;
   disconnect(): void;

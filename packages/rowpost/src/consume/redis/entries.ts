@@ -14,13 +14,10 @@ export interface Lent {
 }
 
 export interface Entries {
-  /** Undefined if it is under way already. */
   lend(raw: RedisDelivered): Lent | undefined;
-  /** Whether another member may have claimed it. */
   isLost(lent: Lent): boolean;
   /** Rejects with the reason if it could not be acknowledged. */
   acknowledge(lent: Lent): Promise<void>;
-  /** Lets any member claim it after this time. */
   giveBack(lent: Lent, inMs: number): Promise<void>;
   /** Gives back the rest pending under our name, and removes the name from the group. */
   leave(stream: string): Promise<void>;
@@ -34,7 +31,6 @@ interface Parts extends Membership {
   readonly deleteHandled: boolean;
 }
 
-/** Renewals within the time for which an entry is ours. */
 const LOOKS = 3;
 const PAUSE_MS = 100;
 /** Longer than any member waits before it claims. */

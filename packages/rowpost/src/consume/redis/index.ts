@@ -207,5 +207,4 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
   });
 }
 
-/** Time to say goodbye to a server that may be silent. */
 const LEAVE_MS = 5_000;

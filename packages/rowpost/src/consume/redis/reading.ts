@@ -12,7 +12,6 @@ interface Parts extends Membership {
   /** Blocks in reads, so it is used for nothing else. */
   readonly reader: Connection;
   readonly commands: Connection;
-  /** Entries of the stream under way, across reconnects. */
   readonly underway: Underway;
   readonly claimAfterMs: number;
   readonly clock: Clock;
@@ -110,7 +109,6 @@ export async function readStream(parts: Parts): Promise<void> {
   }
 }
 
-/** Start of a claim, and its cursor when it is complete. */
 const FIRST = "0-0";
 
 type Answer = readonly (readonly [stream: Buffer, entries: readonly WireEntry[]])[] | null;

@@ -194,7 +194,6 @@ function createGroups(): {
   settled(lent: Lent, poll: Poll, verdict: Verdict): void;
   isHeldUp(lent: Lent, poll: Poll): boolean;
 } {
-  /** Groups with a message that was given back. */
   const broken = new WeakMap<Poll, Set<string>>();
   return {
     settled({ raw: { messageGroup } }, poll, verdict) {

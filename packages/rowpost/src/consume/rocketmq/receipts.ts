@@ -18,9 +18,7 @@ export interface Lent {
 }
 
 export interface Receipts {
-  /** Renews the receipt until the message is given back. */
   lend(raw: RocketmqDelivered, receipt: string): Lent;
-  /** Whether another consumer has it, or may have it. */
   isLost(lent: Lent): boolean;
   /** Rejects with the reason if the server did not accept it. */
   acknowledge(lent: Lent): Promise<void>;

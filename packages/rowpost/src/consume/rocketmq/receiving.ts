@@ -42,7 +42,6 @@ interface Parts {
 }
 
 export interface Receiving {
-  /** Resolves after `closing`, when no poll runs and all messages are settled. */
   readonly over: Promise<unknown>;
 }
 
@@ -50,9 +49,7 @@ export interface Receiving {
 const POLL_MS = 15_000;
 /** The server's limit of one answer. */
 const MOST = 32;
-/** Interval of checks for a lost session. */
 const SESSION_MS = 50;
-/** Time left to a running poll at the close. */
 const LAST_WORDS_MS = 500;
 /** As the official clients do. */
 const ROUTE_MS = 30_000;
@@ -65,7 +62,6 @@ export function startReceiving(parts: Parts): Receiving {
   const { clock, closing, connection, logger, runtime, session } = parts;
   const polls = new Map<string, Promise<void>>();
   const unread = new Set<string>();
-  /** Monotonic; infinite once reported. */
   let unknownSinceMs: number | undefined;
   const cut = new AbortController();
 

@@ -17,7 +17,6 @@ export interface NodeResponse {
   destroy(): unknown;
 }
 
-/** An unreadable body, with the answer to send. */
 export class BodyError extends Error {
   readonly status: 413 | 500;
 
@@ -37,7 +36,6 @@ export async function bodyOfNode(request: NodeRequest, maxBytes: number): Promis
   return await gathered(request as AsyncIterable<Uint8Array>, maxBytes);
 }
 
-/** The body as parsed by a framework. */
 export function bodyOfOther(body: unknown): string | Uint8Array {
   if (body === undefined || body === null) return "";
   if (typeof body === "string" || body instanceof Uint8Array) return body;

@@ -24,7 +24,6 @@ export interface ChannelKind {
   readonly mostBytes: number;
   /** Notices a minute, slightly below the receiver's limit. */
   readonly perMinute: number;
-  /** Escapes markup and mentions. */
   plain(text: string): string;
   request(
     notice: Outgoing,
@@ -35,7 +34,6 @@ export interface ChannelKind {
       readonly nowMs: number;
     },
   ): ChannelRequest;
-  /** Undefined if accepted, else the reason. */
   refusal(response: ChannelResponse): string | undefined;
 }
 

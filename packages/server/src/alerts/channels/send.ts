@@ -20,7 +20,6 @@ export interface Channel {
 export interface ChannelParts {
   readonly config: ChannelConfig;
   readonly consoleUrl: string | undefined;
-  /** Removed from the receiver's answers. */
   readonly secrets: readonly string[];
   readonly monotonicMs: () => number;
   /** Timeout of an answer in ms. Default: 5,000. */

@@ -1,4 +1,3 @@
-/** `rowpost queue alter`: more partitions, or another retention. */
 import { Command } from "commander";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { printJson, printLine } from "../output.ts";

@@ -1,4 +1,3 @@
-/** `rowpost queue redeliver`, `discard` and `edit`. */
 import { Command } from "commander";
 import { InputError, listOf } from "../arguments.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -19,7 +18,6 @@ function addChoice(command: Command): Command {
     .option("--all", "all that match --error, or all there are");
 }
 
-/** By ids, or all that match. */
 function chosen({ id, all, error }: Chosen): { ids?: readonly string[]; all?: true; error?: string } {
   if ((id === undefined) === (all !== true)) throw new InputError("which messages? Give --id, or --all");
   return { ...(id === undefined ? { all: true } : { ids: id }), ...(error === undefined ? {} : { error }) };

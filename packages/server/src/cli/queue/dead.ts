@@ -1,4 +1,3 @@
-/** `rowpost queue dead`: dead letters of a group and their redeliveries. */
 import { Command, Option } from "commander";
 import type { DeadLetter } from "rowpost/queue";
 import { wholeNumber } from "../arguments.ts";

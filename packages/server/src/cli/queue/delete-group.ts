@@ -1,4 +1,3 @@
-/** `rowpost queue delete-group`: removes an unused consumer group. */
 import { Command } from "commander";
 import { CommandFailure } from "../../failure.ts";
 import { InputError } from "../arguments.ts";

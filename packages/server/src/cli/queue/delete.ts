@@ -1,4 +1,3 @@
-/** `rowpost queue delete`: removes a topic with all its data. */
 import { Command } from "commander";
 import { CommandFailure } from "../../failure.ts";
 import { InputError } from "../arguments.ts";

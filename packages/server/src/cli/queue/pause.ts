@@ -1,4 +1,3 @@
-/** `rowpost queue pause`, `resume` and `skip`. */
 import { Command } from "commander";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { printJson, printLine } from "../output.ts";

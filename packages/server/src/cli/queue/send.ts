@@ -1,4 +1,3 @@
-/** `rowpost queue send`: appends messages by hand. */
 import { Command } from "commander";
 import type { QueueMessage } from "rowpost/queue";
 import { duration, headerOption, InputError } from "../arguments.ts";

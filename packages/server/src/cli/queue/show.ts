@@ -1,4 +1,3 @@
-/** `rowpost queue show` and `recall`: one message and its consumers. */
 import { Command } from "commander";
 import type { QueueMessageDetail } from "rowpost/queue";
 import { CommandFailure } from "../../failure.ts";

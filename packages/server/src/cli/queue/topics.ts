@@ -1,4 +1,3 @@
-/** `rowpost queue topics`: lists the topics. */
 import { Command } from "commander";
 import type { TopicSettings } from "rowpost/queue";
 import type { CommandContext, ExitCode } from "../context.ts";

@@ -1,4 +1,3 @@
-/** `rowpost queue verify`: messages that a group passed without a record. */
 import { Command } from "commander";
 import type { UnaccountedMessages, VerifyAnswer, VerifyOptions } from "rowpost/queue";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -9,7 +8,6 @@ interface VerifyFlags extends QueueFlags {
   readonly group?: string;
 }
 
-/** Time of one step; the progress line is updated after each. */
 const STEP_MS = 2_000;
 
 export function verifyCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {

@@ -51,7 +51,6 @@ async function change(
   return { json: { message: { ...message } }, headers: { etag: versionTag(message) } };
 }
 
-/** The copy, and the original after it. */
 async function copy(call: Call<"copy">): Promise<Reply<"copy">> {
   const { body, id, source } = call;
   const { key, topic, body: text, headers, original } = body;
@@ -76,7 +75,6 @@ function refusalOf(error: unknown): Problem | undefined {
   return new Problem("invalid-request", `key: ${errors[0]?.message}`, { more: { errors } });
 }
 
-/** The request, with the version it was based on. */
 async function attemptOf(
   what: ActionName,
   { body, id, principal, request, source }: ChangeCall,
