@@ -22,7 +22,8 @@ export interface ProcessStat {
 export function readProcess(pid: number): ProcessStat | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name is in parentheses and may hold blanks and parentheses; only numbers follow the last one.
+    // The name is in parentheses and may hold blanks and parentheses; only numbers follow the last
+    // one.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     const ticks = (index: number): number => (Number(fields[index]) * 1000) / TICKS_PER_SECOND;
     return {

@@ -62,8 +62,8 @@ export function createSource(
   const reads = database.messageAdmin(options);
   const changes = database.messageAdmin(options);
   const operations = database.operations(options);
-  // Separate from the sessions, which every request needs, so that a slow read of the audit blocks no
-  // request.
+  // Separate from the sessions, which every request needs, so that a slow read of the audit blocks
+  // no request.
   const records = database.operations(options);
   const many = database.messageAdmin(options);
   const bulk = createOperations(many, logger);

@@ -160,8 +160,8 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
     const listening = server;
     server = undefined;
     if (listening === undefined) return;
-    // close() stops listening at once but calls back only after the last connection, perhaps never, so
-    // it is not awaited.
+    // close() stops listening at once but calls back only after the last connection, perhaps never,
+    // so it is not awaited.
     listening.close();
   }
 

@@ -67,8 +67,8 @@ export function createQueueLook(options: QueueLookOptions): QueueLook {
     const isThere = new Set(topics.map(({ topic }) => topic));
     for (const topic of seen.keys()) if (!isThere.has(topic)) seen.delete(topic);
     const places = [...seen.keys()];
-    // The first look starts at a random topic, so that all get their turn even if each look is a new
-    // process.
+    // The first look starts at a random topic, so that all get their turn even if each look is a
+    // new process.
     const first = Math.floor(Math.random() * topics.length);
     const order = [...topics.slice(first), ...topics.slice(0, first)];
     order.sort((a, b) => places.indexOf(a.topic) - places.indexOf(b.topic));

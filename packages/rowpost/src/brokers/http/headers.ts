@@ -5,6 +5,7 @@
 
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 
+/** Comma-separated list of headers whose name and value are percent-encoded. */
 export const HEADER_ENCODED = "rowpost-encoded";
 
 /**
@@ -94,8 +95,8 @@ export function decodeWebhookHeaders(
   const list = headers[HEADER_ENCODED];
   const encoded = new Set(typeof list === "string" ? list.split(",").map((name) => name.trim()) : []);
   const decoded = new Map<string, string>();
-  // Plain headers first, so that an encoded one, which is the message's own, wins over a plain one of
-  // the same name.
+  // Plain headers first, so that an encoded one, which is the message's own, wins over a plain one
+  // of the same name.
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined && name !== HEADER_ENCODED && !encoded.has(name))
       decoded.set(name, [value].flat().join(", "));

@@ -48,7 +48,8 @@ export const INVALID_RECORD = 87;
 const RULES: Readonly<Record<number, readonly [name: string, Rule]>> = {
   [-1]: ["UNKNOWN_SERVER_ERROR", { scope: "unknown", advice: "the broker's log has the reason" }],
   2: ["CORRUPT_MESSAGE", NEVER],
-  // The topic is created while messages wait. In a produce answer it can also mean a moved partition.
+  // The topic is created while messages wait. In a produce answer it can also mean a moved
+  // partition.
   [UNKNOWN_TOPIC]: [
     "UNKNOWN_TOPIC_OR_PARTITION",
     {

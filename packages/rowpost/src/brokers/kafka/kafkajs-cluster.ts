@@ -101,7 +101,8 @@ export function createProduce(
     } catch (error) {
       return sameForAll(batches, { ...faultOfCode(INVALID_RECORD), text: describeError(error) });
     }
-    // Sends while others wait for answers. kafkajs encodes once it is connected, and writes at once.
+    // Sends while others wait for answers. kafkajs encodes once it is connected, and writes at
+    // once.
     let isWritten = false;
     const written = (): Buffer => {
       isWritten = true;

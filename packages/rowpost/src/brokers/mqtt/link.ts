@@ -182,7 +182,8 @@ export function openLink({ MqttClient }: MqttModule, address: ServerAddress, set
 
 function openSocket({ host, port }: ServerAddress, { tls }: Settings): Socket {
   if (tls === undefined) return connectTcp({ host, port, noDelay: true });
-  // Node.js sends no server name for an IP address, and then checks the certificate against the host.
+  // Node.js sends no server name for an IP address, and then checks the certificate against the
+  // host.
   const servername = tls.serverName ?? (isIP(host) === 0 ? host : undefined);
   return connectTls({ host, port, ...nodeTls(tls), ...(servername === undefined ? {} : { servername }) });
 }

@@ -150,7 +150,8 @@ function authenticatorOf(client: NatsModule, { login }: Settings): { readonly au
 
 function tlsOf(address: ServerAddress, { tls }: Settings): { readonly tls?: Readonly<Record<string, unknown>> } {
   if (tls === undefined) return {};
-  // Node.js gets an open socket and would check a certificate for an IP address against "localhost".
+  // Node.js gets an open socket and would check a certificate for an IP address against
+  // "localhost".
   const isUnnamed = tls.serverName === undefined && isIP(address.host) !== 0;
   return { tls: { ...nodeTls(tls), ...(isUnnamed && { host: address.host }) } };
 }

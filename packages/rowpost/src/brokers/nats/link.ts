@@ -132,7 +132,8 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
 
   function receive(message: NatsMessage): void {
     const token = message.subject.slice(inbox.length);
-    // Not final: another program may listen to the subject too, and JetStream's answer may still come.
+    // Not final: another program may listen to the subject too, and JetStream's answer may still
+    // come.
     const found = pending.get(token);
     if (found !== undefined) found.answered = "an answer came from a program that is not JetStream";
     const isNobody = message.data.length === 0 && message.headers?.code === 503;

@@ -32,7 +32,8 @@ export function createAbortScope({ deadline, closing }: AbortSources = {}): Abor
       return scope.ending !== undefined;
     },
     get ending() {
-      // Reads the signals themselves: another call's listener may run first and make room for this one.
+      // Reads the signals themselves: another call's listener may run first and make room for this
+      // one.
       if (closing?.aborted === true) return "closed";
       if (deadline?.aborted === true) return "deadline";
       return isAborted ? "closed" : undefined;

@@ -265,8 +265,8 @@ export function createCall<Item extends Placed>({
     }
     abandonRest();
     finishWhenDone();
-    // Must come last: giving back room runs the waiting callbacks, and this call must have nothing left
-    // by then.
+    // Must come last: giving back room runs the waiting callbacks, and this call must have nothing
+    // left by then.
     if (carrier.leave !== undefined) for (const { destination, bytes } of left) window.giveBack(destination, bytes);
   }
 

@@ -117,7 +117,7 @@ export function createChannels(connection: Connection): Channels {
   }
 
   function keep(exchange: string, opened: OpenChannel): void {
-    channels.delete(exchange); // Moves it to the end, so that the one used longest ago is evicted first.
+    channels.delete(exchange); // To the end: the oldest is evicted first.
     channels.set(exchange, opened);
     for (const [oldest, { channel }] of channels) {
       if (channels.size <= MAX_CHANNELS) return;

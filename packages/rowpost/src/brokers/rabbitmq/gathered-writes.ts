@@ -57,7 +57,8 @@ function createGatherer(socket: AmqpSocket): () => void {
     if (gathering) return;
     gathering = true;
     socket.cork();
-    // The publish queued a tick in which amqplib schedules its immediate; this one runs right after it.
+    // The publish queued a tick in which amqplib schedules its immediate; this one runs right after
+    // it.
     process.nextTick(later, releaseAll);
   };
 }

@@ -65,7 +65,8 @@ export function createConnections(settings: Settings): Connections {
       facts: undefined,
     };
     links.add(link);
-    // Without a listener ioredis prints errors. The first is the reason; later ones report the close.
+    // Without a listener ioredis prints errors. The first is the reason; later ones report the
+    // close.
     client.on("error", (error) => {
       link.lastError ??= error;
     });

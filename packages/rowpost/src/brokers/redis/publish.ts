@@ -86,7 +86,8 @@ function carrierOn(
 
   return {
     hand(piece) {
-      // Checked here, because ioredis reports this with the same error as commands lost after writing.
+      // Checked here, because ioredis reports this with the same error as commands lost after
+      // writing.
       if (client.status !== "ready") {
         return notConnected("CONNECTION_LOST", `the connection to ${settings.label} broke before this message's turn`);
       }

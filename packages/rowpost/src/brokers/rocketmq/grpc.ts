@@ -156,8 +156,8 @@ async function load(): Promise<GrpcRuntime> {
   const grpc = await loadedPeer<GrpcModule>(import("@grpc/grpc-js"), "@grpc/grpc-js", {
     neededFor,
     range: "^1.13.0",
-    // Up to 1.12 a call on a broken connection looks as if it had never been written. 1.13 introduced
-    // this constant.
+    // Up to 1.12 a call on a broken connection looks as if it had never been written. 1.13
+    // introduced this constant.
     fits: ({ experimental }) => experimental?.SUBCHANNEL_ARGS_EXCLUDE_KEY_PREFIX !== undefined,
   });
   const loader = await loadedPeer<ProtoLoaderModule>(import("@grpc/proto-loader"), "@grpc/proto-loader", {

@@ -38,7 +38,8 @@ export function sqs(options: SqsOptions): Broker {
     };
     const client =
       settings.client ??
-      // Retries are up to the relay. A queue's URL identifies it, but need not be its network address.
+      // Retries are up to the relay. A queue's URL identifies it, but need not be its network
+      // address.
       new module.SQSClient({ ...place, maxAttempts: 1, useQueueUrlAsEndpoint: false, requestHandler });
     return { settings, window, module, client, queues: createQueues(module, client, settings, ending.signal) };
   }

@@ -203,7 +203,8 @@ async function take({ connection, facts, keeping, lastOnes, message, quiet, ...p
   /** The server's answer confirms it; rejects without one. */
   async function answered(words: string): Promise<void> {
     const asked = connection.request(reply, words, { timeout: ASK_TIMEOUT_MS });
-    // The server has given it up, so losing this is harmless; a work queue drops it on receiving it.
+    // The server has given it up, so losing this is harmless; a work queue drops it on receiving
+    // it.
     await (isLast ? closeQuietly(asked, ASK_TIMEOUT_MS) : asked);
   }
 

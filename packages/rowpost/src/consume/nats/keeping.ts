@@ -39,8 +39,8 @@ export function createKeeping({ ackWaitMs, clock, connection }: Parts): Keeping 
     for (const reply of replies) connection.publish(reply, "+WPI");
     // The server has read them when it answers.
     await connection.flush();
-    // A lost message stays lost: during a disconnect these reports waited here, and another consumer
-    // may have it.
+    // A lost message stays lost: during a disconnect these reports waited here, and another
+    // consumer may have it.
     for (const reply of replies) if (!isLost(reply)) held.set(reply, untilMs);
   }
 

@@ -161,8 +161,8 @@ async function openLink(parts: LinkParts): Promise<Link> {
     });
     void ended.then(async () => {
       limit.tellOfReturns();
-      // A connection whose consumer was cancelled or whose channel ended would stay open beside the next
-      // one.
+      // A connection whose consumer was cancelled or whose channel ended would stay open beside the
+      // next one.
       await closeQuietly(connection.close());
     });
     return { channel, connection, consumerTag, ended };

@@ -131,8 +131,8 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
       raw,
       read: (identity): DeliveredMessage => rocketmqMessage(raw, identity),
       within: raw.topic,
-      // The messages behind it would go back too; the server counts each of them and makes dead letters
-      // of unhandled ones.
+      // The messages behind it would go back too; the server counts each of them and makes dead
+      // letters of unhandled ones.
       stays: raw.messageGroup === undefined ? undefined : "always",
       isOver: () => receipts.isLost(lent) || groups.isHeldUp(lent, poll),
       tell: (verdict) => tell(lent, poll, verdict),

@@ -122,7 +122,8 @@ export const arrivalCases: readonly BrokerContractCase[] = [
       await context.publishAll([first]);
       await context.publishAll([second]);
       const { main } = context.harness.topics;
-      // A broker may drop the duplicate, so there is no count to wait for; a later message marks the end.
+      // A broker may drop the duplicate, so there is no count to wait for; a later message marks
+      // the end.
       const marker = context.message();
       await context.publishAll([marker]);
       const copies = (await context.arrivals(main, [first, marker])).filter(

@@ -55,8 +55,8 @@ export const deadlineCases: readonly BrokerContractCase[] = [
     needs: ["faults"],
     async run(context) {
       const faults = given(context.harness.faults, "faults");
-      // Silent from the first byte: the operating system accepts the connection, but no handshake or
-      // request is answered.
+      // Silent from the first byte: the operating system accepts the connection, but no handshake
+      // or request is answered.
       faults.mute();
       const results = await context.publish([context.message(), context.message()], { deadlineMs: 1_500 });
       for (const result of results) assert.notEqual(result.status, "sent");

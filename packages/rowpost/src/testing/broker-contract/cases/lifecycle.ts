@@ -96,8 +96,8 @@ export const lifecycleCases: readonly BrokerContractCase[] = [
     name: "close leaves no timer, socket or handle behind",
     timeoutMs: 40_000,
     async run(context) {
-      // One use outside the count: clients keep process-wide resources (resolvers, thread pools) from
-      // then on.
+      // One use outside the count: clients keep process-wide resources (resolvers, thread pools)
+      // from then on.
       await useOnce(context);
       await context.broker.close();
       await delay(50);

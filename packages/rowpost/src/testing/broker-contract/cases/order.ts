@@ -17,8 +17,8 @@ export const orderCases: readonly BrokerContractCase[] = [
       const topic = given(context.harness.topics.ordered, "topics.ordered");
       const all: OutgoingMessage[] = [];
       for (let round = 0; round < ROUNDS; round += 1) {
-        // Two concurrent calls with different ordering keys, as a relay makes them; in each call the keys
-        // alternate.
+        // Two concurrent calls with different ordering keys, as a relay makes them; in each call
+        // the keys alternate.
         const calls: [OutgoingMessage[], OutgoingMessage[]] = [[], []];
         for (let turn = 0; turn < MESSAGES_PER_KEY / ROUNDS; turn += 1) {
           for (let key = 0; key < KEYS; key += 1) {
