@@ -1,4 +1,3 @@
-
 /** The mean of the two middle values for an even count. `undefined` without values. */
 export function median(values: readonly number[]): number | undefined {
   const sorted = [...values].sort((a, b) => a - b);

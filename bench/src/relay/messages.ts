@@ -1,4 +1,3 @@
-
 /** First message to the process: its work. */
 export interface RelayProcessOrder {
   readonly url: string;

@@ -1,4 +1,3 @@
-
 export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;

@@ -1,4 +1,3 @@
-
 /** Invalid input: exit code 2, one line, nothing was done. */
 export class InputError extends Error {
   constructor(message: string) {

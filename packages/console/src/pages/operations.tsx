@@ -1,4 +1,3 @@
-
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";

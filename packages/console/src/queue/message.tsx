@@ -1,4 +1,3 @@
-
 import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";

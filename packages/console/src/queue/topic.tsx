@@ -1,4 +1,3 @@
-
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { CountOf } from "../components/counts.tsx";

@@ -1,4 +1,3 @@
-
 /** Result of `close`. */
 export interface Closed {
   /** False: handlers still ran after `drainTimeoutMs`. */

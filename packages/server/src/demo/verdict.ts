@@ -1,4 +1,3 @@
-
 export interface Verdict {
   readonly committed: number;
   readonly rolledBack: number;

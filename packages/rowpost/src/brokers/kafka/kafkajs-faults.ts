@@ -1,4 +1,3 @@
-
 import { findError, systemCode, wordsOf } from "./driver.ts";
 import type { Fault } from "./failures.ts";
 

@@ -1,4 +1,3 @@
-
 import { hostname } from "node:os";
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";

@@ -1,4 +1,3 @@
-
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
 import { byTopic } from "../publishing/by-topic.ts";

@@ -1,4 +1,3 @@
-
 import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { TopicDescription } from "./driver.ts";
 import { awayForNow, type Failure, messageFailure } from "./failures.ts";

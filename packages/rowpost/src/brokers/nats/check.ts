@@ -1,4 +1,3 @@
-
 import { BrokerError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
 import type { Keeper } from "../publishing/keeper.ts";

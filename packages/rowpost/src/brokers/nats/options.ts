@@ -1,4 +1,3 @@
-
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";

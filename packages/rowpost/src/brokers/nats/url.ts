@@ -1,4 +1,3 @@
-
 import { serversUrl } from "../settings/servers-url.ts";
 import {
   fileSetting,

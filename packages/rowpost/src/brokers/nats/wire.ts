@@ -1,4 +1,3 @@
-
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
 import { headersOf, messageIdOf, subjectOf } from "./carry.ts";

@@ -1,4 +1,3 @@
-
 import { createHash } from "node:crypto";
 import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import { describeError } from "../../runtime/errors.ts";

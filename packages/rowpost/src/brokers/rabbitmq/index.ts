@@ -1,4 +1,3 @@
-
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
 import { createBroker } from "../publishing/lifecycle.ts";

@@ -1,4 +1,3 @@
-
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";

@@ -1,4 +1,3 @@
-
 import type { IoReply } from "./client.ts";
 import type { Failure } from "./failures.ts";
 import { failure, failureOfClient, failureOfReply, isReplyError } from "./failures.ts";

@@ -1,4 +1,3 @@
-
 import { describeError } from "../../runtime/errors.ts";
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import type { AbortScope } from "../publishing/abort-scope.ts";

@@ -1,4 +1,3 @@
-
 import {
   oneOfSetting,
   optionsOf,

@@ -1,4 +1,3 @@
-
 import { createHmac } from "node:crypto";
 import type { AccessKeys } from "./access-keys.ts";
 import type { GrpcMetadata, GrpcRuntime } from "./grpc.ts";

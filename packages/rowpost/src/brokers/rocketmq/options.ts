@@ -1,4 +1,3 @@
-
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type Checked, numberKinds, numbersOf, timeoutBounds } from "../settings/checked.ts";

@@ -1,4 +1,3 @@
-
 import { hostname } from "node:os";
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";

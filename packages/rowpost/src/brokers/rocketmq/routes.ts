@@ -1,4 +1,3 @@
-
 import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { Failure } from "./rules.ts";
 

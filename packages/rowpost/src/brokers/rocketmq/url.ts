@@ -1,4 +1,3 @@
-
 import { oneOfSetting, optionsOf, wholeSetting } from "../settings/url-settings.ts";
 import type { RocketmqOptions } from "./options.ts";
 import { rocketmqUrl } from "./url-parts.ts";

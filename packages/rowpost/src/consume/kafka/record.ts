@@ -1,4 +1,3 @@
-
 import type { ReceivedMessage } from "../../inbox/identity.ts";
 import { textOf } from "../../inbox/reading/headers.ts";
 import { fromKafka, type KafkaRecord, kafkaHeaders } from "../../inbox/reading/kafka.ts";

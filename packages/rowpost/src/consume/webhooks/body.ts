@@ -1,4 +1,3 @@
-
 /** A request of node:http or Express. */
 export interface NodeRequest extends AsyncIterable<unknown> {
   /** Names in lower case. */
