@@ -13,7 +13,7 @@ import { dts } from "rolldown-plugin-dts";
 
 const LIBRARY = fileURLToPath(new URL("../packages/rowpost", import.meta.url));
 
-/** Nothing is made smaller, but written with fewer brackets. */
+/** Not minified, only printed without extra white space. */
 const PLAIN = { compress: false, mangle: false, codegen: { removeWhitespace: false } };
 
 /** @param {string} folder what is in it is replaced */
@@ -29,19 +29,19 @@ export async function bundle(folder) {
   writeFileSync(join(folder, "package.json"), JSON.stringify(manifest, undefined, 2));
   writeFileSync(join(folder, "cjs/package.json"), JSON.stringify({ type: "commonjs" }));
 
-  // Without comments, which stay in the types; names and lines stay, for stack traces.
+  // Comments are only in the types; names and lines stay, for stack traces.
   const code = await opened(names, []);
   await code.write({ ...outputIn(folder, "dist"), comments: false });
-  // Jest cannot run import(): there a client is required, at its first use all the same.
+  // Jest cannot run import(), so a client is required there, also at its first use.
   const required = { format: "cjs", strict: true, dynamicImportInCjs: false, minify: PLAIN };
   await code.write({ ...outputIn(folder, "cjs"), ...required, comments: false });
   const types = await opened(names, [dts({ oxc: true, emitDtsOnly: true, tsconfig: false })]);
-  // The plugin knows a shared file of types by the end of its name.
+  // The plugin recognizes a shared types file by the end of its name.
   await types.write(outputIn(folder, "dist", ".d"));
   await types.write(outputIn(folder, "cjs", ".d"));
 }
 
-/** Without what is for this repository alone. */
+/** Without fields for this repository only. */
 function publishedManifest() {
   const manifest = JSON.parse(readFileSync(join(LIBRARY, "package.json"), "utf8"));
   delete manifest.private;
@@ -54,7 +54,7 @@ function opened(names, plugins) {
   return rolldown({
     plugins,
     input: Object.fromEntries(names.map((name) => [name, join(LIBRARY, "src", `${name}.ts`)])),
-    // Clients, which are loaded at their first use, and what Node has.
+    // Clients, loaded on demand, and Node's modules.
     external: /^[^./]/,
     transform: { target: "es2023" },
     treeshake: { moduleSideEffects: false },
@@ -68,7 +68,7 @@ function outputIn(folder, name, ending = "") {
     dir: join(folder, name),
     entryFileNames: "[name].js",
     chunkFileNames: "shared/[name].js",
-    // What all entries need, those of databases and queue, and those of brokers: few files.
+    // Few files: code shared by all entries, by databases and queue, and by brokers.
     codeSplitting: {
       groups: [
         { name: `base${ending}`, test: sources("runtime|message") },

@@ -14,14 +14,14 @@ const project = await app.convert();
 if (project === undefined) process.exit(1);
 app.validate(project);
 
-/** The docstring of a function stands at its signature, that of a callback at its type. */
+/** A function's docstring is at its signature, a callback's at its type. */
 function isDocumented(reflection) {
   const callback = reflection.type?.type === "reflection" ? reflection.type.declaration.signatures : undefined;
   const places = [reflection, ...(reflection.signatures ?? []), reflection.getSignature, ...(callback ?? [])];
   return places.some((place) => place?.hasComment() === true);
 }
 
-/** Members that are declared here; those of another interface are looked at there. */
+/** Members declared here; inherited ones are checked at their own interface. */
 function membersOf(reflection) {
   if (reflection.kindOf(ReflectionKind.TypeAlias) && reflection.type?.type === "reflection") {
     return reflection.type.declaration.children ?? [];

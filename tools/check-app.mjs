@@ -1,7 +1,7 @@
 /**
- * The size of the console's app as a browser gets it: the JavaScript of the first load and of all
- * pages, and the CSS, compressed with gzip, and all of it as it is packed. Nothing in its
- * page is inline, or its policy would refuse it. Needs `npm run build`.
+ * Size of the console's app: gzipped JavaScript of the first load and of all pages, CSS, and the
+ * packed total. Also checks that nothing in its page is inline, which its policy would refuse.
+ * Needs `npm run build`.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { gzipSync } from "node:zlib";
 import { report } from "./project-files.mjs";
 
 const FOLDER = "packages/server/dist/console";
-/** Bytes. `first`: what the page loads before anybody goes anywhere; the others come on demand. */
+/** In bytes. `first`: loaded at the start; the rest is loaded on demand. */
 const MOST = { first: 45_000, js: 75_000, css: 10_000, packed: 400_000 };
 
 const names = existsSync(FOLDER) ? readdirSync(FOLDER, { recursive: true, withFileTypes: true }) : [];
@@ -20,7 +20,7 @@ const sum = (sizes) => sizes.reduce((total, size) => total + size, 0);
 const zipped = (end) =>
   sum(files.filter(({ name }) => name.endsWith(end)).map(({ bytes }) => gzipSync(bytes, { level: 9 }).length));
 
-/** The scripts that the page names, and what they import at once. */
+/** The page's scripts and their static imports. */
 function firstScripts() {
   const page = files.find(({ name }) => name === "index.html")?.bytes.toString() ?? "";
   const first = new Set([...page.matchAll(/src="[^"]*?([^"/]+\.js)"/g)].map(([, name]) => name));

@@ -33,7 +33,7 @@ const RULES = [
   },
 ];
 
-/** Public registries, and the one that npm is configured with here. */
+/** Public registries, and the one of this npm configuration. */
 function registryHosts() {
   const hosts = [
     "registry[.]npmjs",
@@ -48,7 +48,7 @@ function registryHosts() {
   return `(${hosts.join("|")})`;
 }
 
-/** This checkout and its neighbors, the home folder, and what home folders look like elsewhere. */
+/** This checkout and its neighbors, the home folder, and typical home folders. */
 function machinePaths() {
   const here = dirname(process.cwd());
   const places = [

@@ -1,9 +1,8 @@
 /**
- * The files of ops/: the Dockerfile by dockerfile-utils, the compose file by dclint, the Kubernetes
- * manifests by the schemas of Kubernetes' own API, the unit by the settings that it is meant to
- * have, and by systemd where it is there. And what no linter knows: the relay does not run as root,
- * is asked for its health at the right paths, each way to run it waits long enough for its stop,
- * and systemd kills no migration.
+ * Checks the files of ops/: Dockerfile by dockerfile-utils, compose file by dclint, Kubernetes
+ * manifests by the API's schemas, unit by its expected settings and, if present, systemd. Beyond
+ * linters: the relay does not run as root, health probes use the right paths, each way to run it
+ * waits long enough for its stop, and systemd kills no migration.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -18,7 +17,7 @@ import { projectFiles, report } from "./project-files.mjs";
 const DOCKERFILE = "ops/Dockerfile";
 const COMPOSE = "ops/compose.yaml";
 const UNIT = "ops/rowpost.service";
-/** The drain timeout of a relay, and the 5 s that it gives a frozen database or broker. */
+/** A relay's drain timeout, and the 5 s it gives a frozen database or broker. */
 const STOP_SECONDS = 15 + 5;
 
 const read = (path) => readFileSync(path, "utf8");
@@ -34,13 +33,13 @@ function dockerfileProblems() {
   return found;
 }
 
-/** Runs a linter on a file; what it prints is the problem. */
+/** Runs a linter on a file; its output is the problem. */
 function linted(path, program, args) {
   const { status, error, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
   return status === 0 ? [] : [`${path}: ${error?.message ?? ""}${stdout}${stderr}`];
 }
 
-/** What the unit may say; systemd passes over a mistyped setting with a warning in its journal. */
+/** Allowed settings; systemd ignores a mistyped one with a warning in its journal. */
 const UNIT_SETTINGS = {
   Unit: ["Description", "Documentation", "After", "Wants"],
   Service: [
@@ -66,14 +65,14 @@ function unitProblems() {
   for (const name of ["ExecStartPre", "ExecStart"]) {
     if (!settings.get(name)?.startsWith("/")) found.push(`${UNIT}: ${name} is no absolute path`);
   }
-  // The default is 90 s for ExecStartPre too: a longer migration would be killed and begun again.
+  // The default of 90 s, also for ExecStartPre, would kill and restart a longer migration.
   if (settings.get("TimeoutStartSec") !== "infinity") found.push(`${UNIT}: a long migration is killed`);
   if (settings.get("Restart") !== "always") found.push(`${UNIT}: it does not come back`);
   if (settings.get("DynamicUser") !== "yes") found.push(`${UNIT}: it runs as root`);
   return found;
 }
 
-/** systemd's own word on it, on machines that have systemd. */
+/** systemd's own check, on machines that have it. */
 function systemdProblems() {
   const program = "systemd-analyze";
   const isThere = spawnSync(program, ["--version"]).error?.code !== "ENOENT";
@@ -98,7 +97,7 @@ function manifestProblems(path) {
   });
 }
 
-/** The schema lets pass what it does not know, such as a mistyped probe. */
+/** The schema accepts unknown fields, such as a mistyped probe. */
 function probeProblems(path, containers) {
   return containers.flatMap(({ name, livenessProbe, readinessProbe }) => {
     const asked = [livenessProbe?.httpGet?.path, readinessProbe?.httpGet?.path].join();
@@ -106,7 +105,7 @@ function probeProblems(path, containers) {
   });
 }
 
-/** How long each of them waits for a relay that was told to stop. */
+/** How long each of them waits for a stopping relay. */
 function graceProblems() {
   const waits = {
     [COMPOSE]: /stop_grace_period: (\d+)s/,

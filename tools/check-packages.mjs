@@ -1,7 +1,7 @@
 /**
- * What a user would get: packs each published workspace as npm would, then asks publint whether the
- * manifest and the files agree, and (for packages that can be imported) attw whether every entry
- * has types that match its code. With old resolvers and new ones. Needs `npm run build`.
+ * Checks the published packages: packs each workspace with npm, then runs publint on manifest and
+ * files and (for importable packages) attw on the types of every entry, with old and new resolvers.
+ * Needs `npm run build`.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -38,7 +38,7 @@ async function problemsOf(name, tarball) {
   problems.push(...tarball.files.filter((file) => /\.test\.|tsbuildinfo/.test(file)).map((file) => `packed: ${file}`));
   if (name === "rowpost") problems.push(...sizeProblems(tarball));
   if (!tarball.files.includes("LICENSE")) problems.push("LICENSE is not packed");
-  // Of the definitions that it carries, whose license asks for it.
+  // Required by the license of the definitions it contains.
   if (name === "rowpost" && !tarball.files.includes("NOTICE")) problems.push("NOTICE is not packed");
   return problems.map((problem) => `${workspace}: ${problem}`);
 }
@@ -54,7 +54,9 @@ async function publintProblems(tarball, manifest) {
   return messages.map((message) => `publint: ${formatMessage(message, manifest, { color: false })}`);
 }
 
-/** The server runs on Node 20.19, where CommonJS requires ES modules: it has no second build. */
+/**
+ * The server runs on Node 20.19, where CommonJS can require ES modules, so it has no second build.
+ */
 function attwProblems(tarball, { name }) {
   const profile = name === "rowpost-server" ? ["--profile", "esm-only"] : [];
   const options = [attw, tarball, ...profile, "--no-definitely-typed", "--no-emoji", "--no-color"];

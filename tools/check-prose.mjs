@@ -17,17 +17,16 @@ const COLUMNS = 100;
 const SCRIPT = /\.(ts|mjs|cjs|js)$/;
 const SHELL = /^#!.*\b(ba)?sh\b/;
 
-/** Columns that a text takes. */
 function widthOf(text) {
   return text.length + (text.match(/[\u1100-\u115f\u2e80-\u303e\u3041-\uffe6]/gu) ?? []).length;
 }
 
-/** Whether there is a place to break: a blank, or the end of a Chinese clause, outside of code. */
+/** Whether it can be broken outside of code: at a blank or after a Chinese clause. */
 function isBreakable(text) {
   return /\s|[，。；：、！？）](?=.)/.test(text.replace(/`[^`]*`/g, "").trim());
 }
 
-/** Lines that are too long: their numbers, from a list of [number, whole line, text in it]. */
+/** Numbers and widths of long lines, from [number, whole line, text in it]. */
 function tooLong(lines) {
   const found = lines.filter(
     ([, line, text]) => widthOf(line) > COLUMNS && !text.trimStart().startsWith("|") && isBreakable(text),
@@ -35,7 +34,7 @@ function tooLong(lines) {
   return found.map(([number, line]) => [number, widthOf(line)]);
 }
 
-/** Comment lines of a script: what stands alone on its lines. */
+/** Comments alone on their lines. */
 function commentLines(path, source) {
   const file = parse(path, source);
   const lines = source.split("\n");
@@ -49,7 +48,6 @@ function commentLines(path, source) {
   });
 }
 
-/** Comment lines of a shell script. */
 function shellLines(source) {
   return source.split("\n").flatMap((line, index) => {
     const comment = /^\s*#(?!!)(.*)$/.exec(line);
@@ -57,7 +55,7 @@ function shellLines(source) {
   });
 }
 
-/** Text of Markdown, without fences, front matter and headings, which cannot be broken. */
+/** Text of Markdown without fences, front matter and headings, which cannot be broken. */
 function markdownLines(source) {
   let fence;
   return source.split("\n").flatMap((line, index) => {

@@ -14,7 +14,7 @@ import { projectFiles, report } from "./project-files.mjs";
 
 const PAGE = "docs/rules.md";
 const CHINESE_PAGE = "docs/rules.zh-CN.md";
-/** What paths on the pages begin at. */
+/** Base of paths on the pages. */
 const BASE = "packages/rowpost/";
 const SCRIPT = /\.(ts|mjs|cjs|js)$/;
 const KINDS = { guard: "guard", 守卫: "guard", test: "test", 测试: "test" };
@@ -39,7 +39,7 @@ function rulesOf(page) {
   return rules;
 }
 
-/** Names of the functions in a script, wherever they stand, and the texts of its strings. */
+/** Names of all functions in a script, and its strings. */
 const scripts = new Map();
 function contentsOf(path) {
   const known = scripts.get(path);
@@ -58,7 +58,7 @@ function contentsOf(path) {
   return scripts.get(path);
 }
 
-/** What is wrong with a row of a rule's table, or undefined. */
+/** Fault in a row of a rule's table, or undefined. */
 function faultOf({ kind, path: below, name }) {
   const path = `${BASE}${below}`;
   if (!existsSync(path)) return `${path} does not exist`;
@@ -81,7 +81,7 @@ function problemsOfRule({ name, line, rows }) {
   return problems;
 }
 
-/** Where the Chinese page differs from the other one in what is no language. */
+/** Differences of the Chinese page apart from language. */
 function problemsOfChinese(rules) {
   const chinese = rulesOf(CHINESE_PAGE);
   const order = ({ name }) => name;
@@ -102,8 +102,8 @@ function problemsOfChinese(rules) {
 }
 
 /**
- * The names in citations, with the position of each; a comment may break before a name.
- * Without the parenthesis only a name with a hyphen is one of ours: "one rule: small steps".
+ * Cited names with their positions; a comment may break before a name. Without the parenthesis only
+ * a name with a hyphen counts, because of texts like "one rule: small steps".
  */
 function citationsIn(text) {
   const flat = text.replace(/\n\s*(\*|\/\/|#|--)(?=\s)/g, (gap) => " ".repeat(gap.length));

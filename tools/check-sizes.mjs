@@ -18,9 +18,8 @@ const SOURCES = ["*.ts", "*.tsx", "*.mts", "*.mjs", "*.cjs"];
 const TEST = /\.test\.tsx?$|(^|\/)test\//;
 
 /**
- * Every function with a body: its name, its first line, and its own code lines. A factory's inner
- * declarations and methods are functions of their own and are measured as such; callbacks written
- * in place belong to the function around them.
+ * Every function with a body: name, first line, and its own code lines. Declarations and methods
+ * inside a factory are measured separately; inline callbacks belong to the function around them.
  */
 function functionsOf(file, codeLines) {
   const found = [];
@@ -40,7 +39,7 @@ function functionsOf(file, codeLines) {
   return found;
 }
 
-/** Lines of the function declarations and methods inside a function. */
+/** Lines of declarations and methods inside a function. */
 function innerLinesOf(body, file) {
   const lines = new Set();
   const visit = (node) => {

@@ -32,7 +32,6 @@ const problems = [
   ...wrongLabels(METRICS),
 ];
 
-/** Nothing can be made of metrics that are not there. */
 const wanted =
   unknown.length > 0
     ? []

@@ -20,7 +20,7 @@ const TABLES = [
 const FROM = "<!-- routes: node tools/openapi.mjs --write -->\n";
 const TO = "<!-- end of routes -->\n";
 
-// The version is that of a release; what the document says does not hang on it.
+// Constant, so that the document does not change with a release.
 const document = openApiDocument("1");
 const { errors, valid } = await new Validator().validate(structuredClone(document));
 const problems = valid ? [] : [`the document is not OpenAPI 3.1: ${JSON.stringify(errors).slice(0, 2_000)}`];
@@ -33,7 +33,7 @@ function rows(roles) {
   });
 }
 
-/** The page with its table as it should be. */
+/** The page with its current table. */
 function pageWith(text, roles) {
   const [before, rest] = text.split(FROM);
   const [old, after] = rest?.split(TO) ?? [];

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { bundle } from "./bundle.mjs";
 
-/** The workspaces that are published: the folder of each, by the name of its package. */
+/** Folders of the published workspaces by package name. */
 export const PUBLISHED = {
   rowpost: "packages/rowpost",
   "rowpost-server": "packages/server",

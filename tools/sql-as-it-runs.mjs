@@ -10,11 +10,11 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 const LIBRARY = "packages/rowpost";
-/** Statements that stand once for all dialects. */
+/** Statements shared by all dialects. */
 const SHARED = ["insight/find", "insight/statements", "by-hand/statements"];
 const WIDTH = 100;
 
-/** Where the name of a statement's builder is another one. */
+/** Statements whose builder has another name. */
 const BUILDERS = {
   verifyClaim: ["verify"],
   listInFlight: ["list"],
@@ -220,7 +220,7 @@ function movingAway({ housekeeping }) {
   ];
 }
 
-/** What stands once for all dialects, as this one gets it. */
+/** Statements shared by all dialects, in this dialect. */
 function people({ admin, table }) {
   const page = { archived: false, newestFirst: true, limit: 50 };
   const find = (request) => shared.find(table, { ...page, ...request });
@@ -252,7 +252,7 @@ function people({ admin, table }) {
   ].map(([name, statement, variant]) => [name, spelled(table.words, statement), variant]);
 }
 
-/** Comment right before the builder of this name; undefined: there is none. */
+/** Comment before the builder of this name, if any. */
 function commentOf(source, name) {
   const block = String.raw`\/\*\*?((?:(?!\*\/)[\s\S])*)\*\/`;
   const lines = String.raw`((?:[ \t]*\/\/[^\n]*\n)+)`;
@@ -262,7 +262,7 @@ function commentOf(source, name) {
   return text?.replace(/^\s*(\*|\/\/) ?/gm, "").trim();
 }
 
-/** `-- …` lines. A blank line of the comment stays one. */
+/** `-- …` lines. Keeps blank lines. */
 function asComment(text) {
   const lines = [];
   for (const paragraph of text.split(/\n\s*\n/)) {

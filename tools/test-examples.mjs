@@ -21,7 +21,7 @@ import { pack } from "./packed.mjs";
 import { probe } from "./services/probe.js";
 
 const LIMIT_MS = 150_000;
-/** No program: packages/rowpost/test/docs/inserts.test.ts runs what is in it. */
+/** No program: packages/rowpost/test/docs/inserts.test.ts runs its content. */
 const STATEMENTS_ONLY = "other-languages";
 const run = `rowpost_test_example_${randomBytes(4).toString("hex")}`;
 
@@ -31,7 +31,7 @@ async function addressOf(name) {
   return address.replace(/^mariadb:/, "mysql:").replace(/(:\d+)\/.*$/, "$1");
 }
 
-/** How the databases of this run go away, by name. */
+/** Functions that drop this run's databases, by name. */
 const made = new Map();
 
 async function mysqlUrl(example) {
@@ -57,16 +57,15 @@ async function postgresUrl(example) {
   return `${server}/${name}`;
 }
 
-/** What a script of tools/services prints. */
+/** Output of a script of tools/services. */
 function service(name, ...args) {
   return execFileSync(join("tools/services", name), args, { encoding: "utf8" }).trim();
 }
 
-/** The environment of each example. */
 const EXAMPLES = {
   "own-table": async () => ({}),
   "nestjs-typeorm-mariadb-rocketmq": async () => {
-    // RocketMQ's clients cannot make them; they stay, and every run uses them.
+    // RocketMQ's clients cannot create them; they stay for all runs.
     service("rocketmq", "topic", "rowpost-examples");
     service("rocketmq", "group", "rowpost-examples");
     return {
@@ -85,7 +84,7 @@ const EXAMPLES = {
     DATABASE_URL: await postgresUrl("express"),
     RABBITMQ_URL: await addressOf("rabbitmq"),
     TOPIC: run,
-    // `prisma generate` fetches this program from a host of Prisma's and does not use it.
+    // `prisma generate` downloads this program and does not use it.
     PRISMA_SCHEMA_ENGINE_BINARY: "/bin/true",
   }),
   "queue-sqlite": async () => ({}),
@@ -124,7 +123,7 @@ async function runExample(name, folder, tarballs) {
   return { name, problem };
 }
 
-/** What is left of this run, as problems of its own: they hide no example's. */
+/** Leftovers are reported as separate problems, and hide no example's. */
 async function dropDatabases() {
   const results = [];
   for (const [name, drop] of made) {
@@ -133,7 +132,7 @@ async function dropDatabases() {
   return results;
 }
 
-/** Folders that nobody would notice: they are here, and have no environment above. */
+/** Example folders without an environment above. */
 function unknownExamples() {
   return readdirSync("examples", { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && !(entry.name in EXAMPLES) && entry.name !== STATEMENTS_ONLY)

@@ -14,7 +14,7 @@ import { command } from "./command.mjs";
 import { pack } from "./packed.mjs";
 import { probe } from "./services/probe.js";
 
-/** For what hangs. */
+/** Ends a run that hangs. */
 const LIMIT_MS = 300_000;
 const manifest = JSON.parse(readFileSync("packages/nestjs/package.json", "utf8"));
 const majors = manifest.peerDependencies["@nestjs/common"].match(/(?<=\^)\d+/g);

@@ -1,36 +1,33 @@
 /** The command line: `bench SCENARIO --database URL [options]`, or `bench report FILE...`. */
 import { parseArgs } from "node:util";
 
-/** What is to be done. */
 export interface BenchArguments {
   readonly scenario: string;
   readonly database: string;
-  /** Undefined: each scenario's own number. */
+  /** Undefined: each scenario's default. */
   readonly messages: number | undefined;
   /** Repetitions of each measurement. Default 3, with `--quick` 1. */
   readonly runs: number;
   /** 5,000 messages and one run: shows that everything works, not how fast. */
   readonly quick: boolean;
   readonly json: boolean;
-  /** Exit code 1 when a target is missed. */
+  /** Exit code 1 if a target is missed. */
   readonly check: boolean;
-  /** Only these variants; empty = all of the scenario. */
+  /** Only these variants; empty: all. */
   readonly variants: readonly string[];
-  /** Times that `relay-takeover` ends a relay. Default 10, with `--quick` 2. */
+  /** How often `relay-takeover` ends a relay. Default 10, with `--quick` 2. */
   readonly rounds: number;
-  /** Broker of the scenario `outbox-broker`. */
   readonly broker: string;
 }
 
-/** The words after `report`. */
 export interface ReportArguments {
   readonly files: readonly string[];
   readonly output: string;
-  /** Exit code 1 when a target was missed. */
+  /** Exit code 1 if a target was missed. */
   readonly check: boolean;
 }
 
-/** Wrong words on the command line: one line for people, exit code 2. */
+/** Invalid command line: one line, exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
@@ -47,7 +44,6 @@ Each run makes a database of its own there (rowpost_bench_PID) and drops it.
 --runs N [3]   --messages N [each scenario's own]   --quick: 5,000 messages, one run   --json: one line for each result
 --check: exit code 1 when a target is missed; 2 = wrong usage.`;
 
-/** Reads the words after the program's name. */
 export function parseBenchArguments(words: readonly string[]): BenchArguments | ReportArguments {
   const { values, positionals } = parse(words);
   const [scenario, ...rest] = positionals;
@@ -72,9 +68,7 @@ export function parseBenchArguments(words: readonly string[]): BenchArguments | 
   };
 }
 
-/**
- * A variant that the scenario does not have would measure nothing, and no target would be missed.
- */
+/** An unknown variant would measure nothing and miss no target. */
 export function checkVariants(
   { scenario, variants }: Pick<BenchArguments, "scenario" | "variants">,
   known: readonly string[],

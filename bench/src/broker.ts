@@ -1,13 +1,12 @@
-/** A broker that answers at once: what is left is the relay's and the database's own work. */
+/** A broker that answers at once, which leaves only the work of the relay and the database. */
 import type { Broker, OutgoingMessage, PublishResult } from "rowpost";
 import { receiptOf } from "./raw/drain.ts";
 
-/** Called with each batch when it is handed over. */
 export type Handed = (batch: readonly OutgoingMessage[]) => void;
 
 /**
- * The same broker, taking no more than so many messages a second of this process: its receipts come
- * one after the other. The time is the broker's, not a processor's.
+ * The same broker, limited to so many messages a second of this process; receipts come one by one.
+ * It waits instead of using CPU.
  */
 export function throttledBroker(broker: Broker, messagesPerSecond: number): Broker {
   let freeAtMs = 0;
@@ -21,7 +20,7 @@ export function throttledBroker(broker: Broker, messagesPerSecond: number): Brok
   };
 }
 
-/** Makes the broker. Its receipts have 32 characters, as RocketMQ's. */
+/** Its receipts have 32 characters, like RocketMQ's. */
 export function instantBroker(handed: Handed): Broker {
   let receipts = 0;
   return {

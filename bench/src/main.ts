@@ -44,10 +44,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   confirm,
   "outbox-latency": outboxLatency,
   "outbox-broker": outboxBroker,
-  /**
-   * The same, by the name that it had when RocketMQ was the only broker; `--broker` is RocketMQ
-   * unless told otherwise.
-   */
+  /** Former name, from when RocketMQ was the only broker; `--broker` defaults to RocketMQ. */
   "outbox-rocketmq": outboxBroker,
   "outbox-lone": outboxLone,
   "outbox-memory": outboxMemory,
@@ -102,7 +99,7 @@ function help(): string {
   return `${USAGE}\n\nScenarios and their variants:\n${scenarios.join("\n").replace(/ +$/gm, "")}`;
 }
 
-/** Makes the run's databases, measures, and drops them whatever happens. */
+/** Creates the run's databases, measures, and always drops them. */
 async function measure(scenario: Scenario, options: BenchArguments): Promise<BenchResult[]> {
   const open = openerOf(options.database);
   if (open === undefined) throw new UsageError(`--database ${options.database} is no address of a database\n${USAGE}`);
@@ -151,8 +148,7 @@ async function measure(scenario: Scenario, options: BenchArguments): Promise<Ben
 }
 
 main().then(
-  // Not left to the event loop: a handle that a driver keeps open must not keep a finished
-  // benchmark from ending.
+  // Explicit, so that a handle left open by a driver does not keep the process alive.
   (code) => process.exit(code),
   (error: unknown) => {
     if (error instanceof UsageError) {

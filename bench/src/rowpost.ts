@@ -1,19 +1,17 @@
 /**
- * Opens rowpost's objects by URL: the public entries for what is measured, and the statement
- * builders beside them for the raw limits.
+ * Opens rowpost by URL: public entries for the measurements, and internal statement builders for
+ * the raw limits.
  */
 import type { Broker, Database } from "rowpost";
 import type { RawQueueStatements } from "./queue/statements.ts";
 import type { RawStatements } from "./raw/statements.ts";
 import type { Product } from "./servers/server.ts";
 
-/** An opened database object and what has to be closed with it. */
 export interface OpenedRowpost {
   readonly database: Database;
   readonly close: () => Promise<void>;
 }
 
-/** The part of the queue's rewinding that sets milestones. */
 export interface Rewinding {
   setMilestones(request: {
     readonly topic: string;
@@ -24,8 +22,8 @@ export interface Rewinding {
 }
 
 /**
- * Opens a database. With `connections` its transactions run on a user's pool of that size, as in a
- * program; SQLite has one handle.
+ * With `connections` its transactions run on a pool of that size, as in a program; SQLite has one
+ * handle.
  */
 export async function openRowpost(url: string, connections?: number): Promise<OpenedRowpost> {
   if (url.startsWith("sqlite:")) return await openSqlite(url);
@@ -59,7 +57,7 @@ async function openPostgres(url: string, connections: number | undefined): Promi
   }
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: url, max: connections });
-  // The database is dropped by force right after: a client that is still closing hears of it, and
+  // The database is dropped by force right after: a client that is still closing gets an error that
   // must not end the run.
   pool.on("connect", (client) => client.on("error", () => undefined));
   pool.on("error", () => undefined);
@@ -79,7 +77,6 @@ async function openSqlite(url: string): Promise<OpenedRowpost> {
   return { database, close: () => database.close() };
 }
 
-/** Makes our tables. */
 export async function migrateTables(url: string): Promise<void> {
   const { migrate } = await import("rowpost");
   const { database, close } = await openRowpost(url);
@@ -90,7 +87,7 @@ export async function migrateTables(url: string): Promise<void> {
   }
 }
 
-/** Our adapter for the broker of a URL, such as `rocketmq://127.0.0.1:8081`. */
+/** Our adapter for a broker URL, such as `rocketmq://127.0.0.1:8081`. */
 export async function openBroker(url: string): Promise<Broker> {
   const { protocol } = new URL(url);
   switch (protocol) {
@@ -127,7 +124,6 @@ export async function loadQueueStatements(product: Product): Promise<RawQueueSta
   return (await beside(`databases/${dialect}/queue/statements`)) as RawQueueStatements;
 }
 
-/** What sets the queue's milestones, which running consumers do otherwise. */
 export async function loadRewinding({ queue }: Database): Promise<Rewinding> {
   const { createRewinding } = (await beside("queue/rewinding/rewinding")) as {
     readonly createRewinding: (sql: unknown) => Rewinding;
@@ -136,8 +132,8 @@ export async function loadRewinding({ queue }: Database): Promise<Rewinding> {
 }
 
 /**
- * A module of the library that is no entry of the package, beside the entry: .js when built, .ts
- * where sources are read.
+ * An internal module of the library, located beside the package's entry: .js when built, .ts from
+ * sources.
  */
 async function beside(path: string): Promise<unknown> {
   const entry = import.meta.resolve("rowpost");

@@ -1,7 +1,4 @@
-/**
- * A console in this process, asked as a browser would ask it, and how long each answer took from
- * the request to the last byte of its text.
- */
+/** A console in this process with browser-like requests, timed to the last byte of the answer. */
 import { performance } from "node:perf_hooks";
 import { createConsole } from "rowpost-server/console";
 import { openRowpost } from "../rowpost.ts";
@@ -14,7 +11,7 @@ export interface Answer {
 }
 
 export interface AskedConsole {
-  /** `path` from `/api/v1`. Throws for an answer of 400 and above. */
+  /** `path` from `/api/v1`. Throws for status 400 and above. */
   get(path: string, headers?: Readonly<Record<string, string>>): Promise<Answer>;
   post(path: string, body: object): Promise<Answer>;
   close(): Promise<void>;

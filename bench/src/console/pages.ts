@@ -1,25 +1,23 @@
-/** What an operator looks at on a big table: each answer with the time that it may take. */
+/** Pages that an operator uses on a big table, with time limits. */
 import { performance } from "node:perf_hooks";
 import { keyOf } from "../relay/messages.ts";
 import type { AskedConsole } from "./asking.ts";
 
-/** An answer that is measured. */
 export interface Page {
   readonly name: string;
-  /** Milliseconds that 99 of 100 answers may take at most. */
+  /** Limit of the 99th percentile in ms. */
   readonly p99Ms: number;
-  /** One answer; how long it took. */
   readonly look: (console: AskedConsole, rows: number) => Promise<number>;
-  /** Times that it is looked at in a run. Default 200. */
+  /** Loads in a run. Default 200. */
   readonly looks?: number;
 }
 
 const LIST_MS = 150;
-/** Nobody asks again within this, so that the next answer is made anew: see shared-answer.ts. */
+/** Longer than answers are shared (shared-answer.ts), so that the next one is computed anew. */
 const KEPT_MS = 2_100;
 
 const secondsAgo = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
-/** Another one at each look, so that it is not the same pages of the database each time. */
+/** Varies, so that not the same database pages are read each time. */
 const anyOf = (rows: number): number => 1 + Math.floor(Math.random() * rows);
 
 const asked =
@@ -49,7 +47,7 @@ export const PAGES: readonly Page[] = [
     name: "pulse-unchanged",
     p99Ms: 3,
     async look(console) {
-      // What a relay publishes changes it now and then; then the next one is asked for again.
+      // The relay's publishing may change the message; then the next one is requested.
       for (;;) {
         const { etag } = await console.get("/pulse");
         const { status, ms } = await console.get("/pulse", { "if-none-match": etag ?? "" });
@@ -94,7 +92,6 @@ export const PAGES: readonly Page[] = [
   },
 ];
 
-/** All answers of a run, one after another. */
 export async function looksAt(page: Page, console: AskedConsole, rows: number, quick: boolean): Promise<number[]> {
   const times: number[] = [];
   const looks = quick ? 3 : (page.looks ?? 200);
@@ -102,7 +99,7 @@ export async function looksAt(page: Page, console: AskedConsole, rows: number, q
   return times;
 }
 
-/** As many as a page has open in browsers: what each of them asks for in a minute. */
+/** Simulates browsers that have a page open, with their requests of a minute. */
 export async function watch(console: AskedConsole, viewers: number, ended: AbortSignal): Promise<void> {
   const viewer = async (number: number): Promise<void> => {
     for (let round = 0; !ended.aborted; round += 1) {

@@ -1,6 +1,6 @@
 /**
- * A topic with a steady rate whose endpoint answers at once, beside a bad neighbor and without one:
- * how much of it arrived, and how late.
+ * Measures a steady topic with a fast endpoint, with and without a bad neighbor: how much arrived,
+ * and how late.
  */
 import { createOutbox } from "rowpost";
 import { type Measurement, startMeter } from "../measure/meter.ts";
@@ -15,31 +15,28 @@ import { type Answer, type Endpoints, startEndpoints } from "./endpoints.ts";
 import { type Arrived, arrivedOf, GRACE_MS, HEALTHY, offerSteadily, WARM_UP_SECONDS } from "./steady.ts";
 import { measureUpkeep, type Upkeep } from "./upkeep.ts";
 
-/** The law: what the others keep, whatever a neighbor does. */
+/** Share of the rate that other topics must keep, whatever a neighbor does. */
 const RATIO = 0.9;
 const P99_MS = 250;
-/** What is held back costs nothing; one change in a second may be a probe. */
+/** Held back rows cost nothing, except for one change a second by a probe. */
 const CHANGES_PER_SECOND = 1;
 
 /** With `--quick`. */
 const QUICK_SECONDS = 5;
 
-/** Who disturbs. */
 export interface Neighbor {
   readonly variant: string;
   readonly seconds: number;
   readonly publishTimeoutMs?: number;
-  /** What the endpoints of its topics do. */
   readonly answers: Readonly<Record<string, Answer>>;
-  /** Rows that wait before the relay starts. */
   readonly load?: (database: BenchDatabase) => Promise<void>;
-  /** Called every second: more messages of the neighbor, as topics. */
+  /** Called every second: topics of the neighbor's next messages. */
   readonly offers?: (second: number) => readonly string[];
-  /** Condition of its rows in the table: what they cost while they are held back is measured. */
+  /** Condition of its held back rows, whose cost is measured. */
   readonly heldBack?: string;
-  /** The database as the relay reaches it. Default: directly. */
+  /** The database URL of the relay. Default: direct. */
   readonly relayUrl?: string;
-  /** More figures, read before the relay stops, and their targets. */
+  /** More figures and their targets, read before the relay stops. */
   readonly alsoOf?: (run: RunningRelay) => Promise<Also>;
 }
 
@@ -55,13 +52,12 @@ export interface Also {
 
 interface Run extends Arrived {
   readonly measurement: Measurement;
-  /** From the start of the relay to the first healthy message; null: none came. */
+  /** From the start of the relay to the first healthy message; null: none arrived. */
   readonly firstMs: number | null;
   readonly upkeep: Upkeep | undefined;
   readonly also: Also | undefined;
 }
 
-/** Measures a neighbor and reports one line. */
 export async function measureBeside(context: BenchContext, scenario: string, neighbor: Neighbor): Promise<void> {
   const { database, options } = context;
   const { variant, publishTimeoutMs } = neighbor;

@@ -1,36 +1,33 @@
 /**
- * HTTP endpoints, one for each topic: those that answer at once, and the bad neighbors. They tell
- * when each message arrived first.
+ * HTTP endpoints for each topic: fast ones and bad neighbors. They record when each message first
+ * arrived.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { machineMs } from "../relay/messages.ts";
 
-/** What an endpoint does with a message. */
 export interface Answer {
   /** Default 204. */
   readonly status?: number;
-  /** Default 0; `never`: the request stays open until the client gives it up. */
+  /** Default 0; `never`: the request stays open until the client gives up. */
   readonly afterMs?: number | "never";
 }
 
 export interface Endpoints {
   readonly url: string;
-  /** When the message of this key arrived first, by the machine's monotonic clock. */
+  /** First arrival of this key, by the machine's monotonic clock. */
   arrivedAt(key: string): number | undefined;
-  /** When a topic's n-th message arrived, from 0. */
+  /** Arrival of a topic's n-th message, from 0. */
   nthArrivalAt(topic: string, index: number): number | undefined;
-  /** Different messages that arrived for a topic. */
   arrivals(topic: string): number;
-  /** Ends all connections and takes no new ones. */
   leave(): Promise<void>;
-  /** Takes connections again, on the same port. */
+  /** Accepts connections again on the same port. */
   comeBack(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts them. Topics that are not named are answered at once. */
+/** Topics without an entry are answered at once. */
 export async function startEndpoints(answers: Readonly<Record<string, Answer>>): Promise<Endpoints> {
   const arrived = new Map<string, number>();
   const byTopic = new Map<string, number[]>();

@@ -1,4 +1,4 @@
-/** A TCP link between a client and its server that carries only so many bytes a second back. */
+/** A TCP proxy that limits the bytes a second from server to client. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
@@ -7,7 +7,7 @@ export interface NarrowLink {
   close(): Promise<void>;
 }
 
-/** All connections share the link: their chunks pass one after another. */
+/** All connections share the link; their chunks pass one after another. */
 export async function openNarrowLink(target: URL, port: number, bytesPerSecond: number): Promise<NarrowLink> {
   const sockets = new Set<Socket>();
   let freeAtMs = 0;

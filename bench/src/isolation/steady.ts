@@ -1,24 +1,21 @@
-/** A topic at a steady rate, and what became of its messages. */
+/** A topic at a steady rate, and the fate of its messages. */
 import type { Outbox } from "rowpost";
 import { keyOf, machineMs } from "../relay/messages.ts";
 import { orderMessage } from "../scenarios/business.ts";
 import type { Endpoints } from "./endpoints.ts";
 
 export const HEALTHY = "healthy";
-/** Messages a second. */
 export const RATE = 50;
-/** At the start of each run, for nothing: leases are taken, connections open. */
+/** Not measured: the relay takes leases and opens connections. */
 export const WARM_UP_SECONDS = 2;
-/** For messages that were offered last. */
 export const GRACE_MS = 1_000;
-/** Numbers of the messages, beside those of rows that were loaded. */
+/** Numbers of its messages, disjoint from those of loaded rows. */
 const FIRST_HEALTHY = 500_000_000;
 const FIRST_OTHER = 700_000_000;
 
-/** When each message was committed, by its number. */
 export type Committing = ReadonlyMap<number, number>;
 
-/** Messages that arrived or not. A sample of one that did not is its age now. */
+/** Arrived and missing messages. The sample of a missing one is its current age. */
 export interface Arrived {
   readonly offered: number;
   readonly delivered: number;
@@ -26,8 +23,8 @@ export interface Arrived {
 }
 
 /**
- * Open loop: a transaction begins every 20 ms whether or not the last one is through. `others` is
- * asked every second for messages beside them, as topics.
+ * Open loop: a transaction begins every 20 ms whether or not the last one has ended. `others`
+ * returns the topics of further messages every second.
  */
 export async function offerSteadily(
   outbox: Outbox,
@@ -58,7 +55,6 @@ export async function offerSteadily(
   return committing;
 }
 
-/** Those after the warm-up. */
 export function arrivedOf(committing: Committing, endpoints: Endpoints): Arrived {
   const now = machineMs();
   const samples: number[] = [];

@@ -1,20 +1,20 @@
-/** What rows that are held back cost while nothing happens: the law says nothing. */
+/** Cost of held back rows while nothing happens, which must be nothing. */
 import { rounded } from "../measure/statistics.ts";
 import type { RelayProcess } from "../relay/processes.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 
-/** Counters of the server; what cannot be known is null. */
+/** Server counters; null if unknown. */
 interface Counts {
   readonly atMs: number;
-  /** Rows that the engine has updated and read. PostgreSQL: of this table, else of all. */
+  /** Rows updated and read by the engine. PostgreSQL: of this table, others: of all. */
   readonly updated: number | null;
   readonly read: number | null;
   readonly statements: number;
 }
 
-/** Each second. */
+/** Per second. */
 export interface Upkeep {
-  /** Changes of rows that are held back, by their own versions: exact on every database. */
+  /** Changes of held back rows by their versions: exact on every database. */
   readonly changes: number | null;
   readonly figures: Readonly<Record<string, number | null>>;
 }
@@ -22,14 +22,11 @@ export interface Upkeep {
 const SETTLING_MS = 2_000;
 const QUIET_MS = 10_000;
 
-/**
- * Measures for ten seconds in which nothing is enqueued. `heldBack`: condition of the rows that are
- * held back.
- */
+/** Measures ten seconds without new messages. `heldBack`: condition of the held back rows. */
 export async function measureUpkeep(database: BenchDatabase, relay: RelayProcess, heldBack: string): Promise<Upkeep> {
   const changesText = `SELECT COALESCE(SUM(lock_version), 0) FROM local_message WHERE ${heldBack}`;
   await new Promise((resolve) => setTimeout(resolve, SETTLING_MS));
-  // The sum of versions reads every row itself: outside of what the engine's counters span.
+  // The sum of versions reads every row, so it stays outside the span of the engine's counters.
   const changesBefore = await database.number(changesText);
   const before = await countsOf(database, relay);
   await new Promise((resolve) => setTimeout(resolve, QUIET_MS));

@@ -1,4 +1,4 @@
-/** The same program with jobs of graphile-worker, added by its SQL function in the transaction. */
+/** The same program with graphile-worker: jobs added by its SQL function in the transaction. */
 import pg from "pg";
 import { installPeer } from "../peers/install.ts";
 import { machineMs } from "../relay/messages.ts";
@@ -7,17 +7,16 @@ import { insertOrder, orderMessage, orderValues } from "../scenarios/business.ts
 import type { BenchDatabase } from "../servers/server.ts";
 import { type LoneRun, runLoad } from "./program.ts";
 
-/** Its driver brings the Node.js that it needs. */
+/** The Node.js version that its driver brings. */
 const NODE_22 = "node_modules/node22/bin/node";
 const ADD = "SELECT graphile_worker.add_job('order', $1::json)";
 
-/** Starts its runner in a process of its own; at the first start it makes its tables. */
+/** Starts its runner in a separate process; the first start creates its tables. */
 export async function startGraphileWorker(database: BenchDatabase): Promise<RelayProcess> {
   const folder = installPeer("graphile-worker", "package.json");
   return await startPublishing(`${folder}/lone.mjs`, { url: database.url }, `${folder}/${NODE_22}`);
 }
 
-/** Orders with a job each. */
 export async function runJobs(
   database: BenchDatabase,
   messages: number,

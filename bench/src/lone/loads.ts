@@ -1,4 +1,3 @@
-/** The loads of the scenario, by name, in the order in which a run goes through them. */
 import { gruelboxDriver } from "../peers/peers.ts";
 import { measurePeer } from "../peers/run.ts";
 import { startRelayProcess } from "../relay/processes.ts";
@@ -7,7 +6,6 @@ import type { BenchDatabase } from "../servers/server.ts";
 import { runJobs, startGraphileWorker } from "./graphile-worker.ts";
 import { type LoneRun, RATE, runProgram } from "./program.ts";
 
-/** Runs one load once. */
 export type Load = (messages: number) => Promise<LoneRun>;
 
 /** `order` and `message`: the program alone. `relay`: beside our relay. */
@@ -25,7 +23,7 @@ export function ourLoads(database: BenchDatabase): Readonly<Record<"order" | "me
         sendingMark: "on",
         label: "lone",
         record: true,
-        // Each time that it tells costs some of what is measured.
+        // Each report costs a part of the result.
         tellEveryMs: 250,
       });
       const run = await runProgram({ database, messages, publisher }, true);
@@ -56,7 +54,7 @@ export async function graphileLoads(database: BenchDatabase): Promise<Readonly<R
 }
 
 /**
- * `javaOrder`: a Java program with the order alone. `gruelbox`: the same with gruelbox, which
+ * `javaOrder`: a Java program with the order only. `gruelbox`: the same with gruelbox, which
  * publishes in that program right after the commit.
  */
 export async function gruelboxLoads(

@@ -1,6 +1,6 @@
 /**
- * The program of the scenario: transactions that begin at a fixed rate, each with an order row and,
- * in most loads, one message.
+ * The program of the scenario: transactions at a fixed rate, each with an order row and, in most
+ * loads, one message.
  */
 import { createOutbox } from "rowpost";
 import type { Measurement } from "../measure/meter.ts";
@@ -12,23 +12,21 @@ import { openRowpost } from "../rowpost.ts";
 import { insertOrder, orderMessage, orderValues } from "../scenarios/business.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 
-/** Transactions that begin in a second. */
 export const RATE = 200;
 
 /**
- * Messages of a run that count for nothing. A relay runs for days, and at this rate V8 compiles for
- * half a minute what a drain makes hot within a second: in its first 5 s our relay costs 1.3 ms a
- * message, of which 0.4 are V8's own threads, and after 30 s 0.7 (MariaDB).
+ * Messages of a run that do not count. A relay runs for days, and at this rate V8 takes half a
+ * minute to compile what a drain heats within a second: our relay costs 1.3 ms a message in its
+ * first 5 s, of which 0.4 are V8's own threads, and 0.7 after 30 s (MariaDB).
  */
 const WARM_UP = { alone: 1_000, published: 6_000 };
 
-/** One run of one load. */
 export interface LoneRun {
-  /** `clientCpuMs` is the program's, `otherCpuMs` that of the process that publishes. */
+  /** `clientCpuMs` is the program's, `otherCpuMs` that of the publishing process. */
   readonly measurement: Measurement;
-  /** Commit to publish; empty when nobody publishes. */
+  /** Commit to publish; empty without a publisher. */
   readonly latenciesMs: readonly number[];
-  /** Of the process that publishes, a message; null where the server counts all. */
+  /** Statements of the publishing process per message; null if the server counts all. */
   readonly relayStatements: number | null;
 }
 
@@ -36,11 +34,10 @@ export interface LoneLoad {
   readonly database: BenchDatabase;
   readonly messages: number;
   readonly begin: (number: number, stamps: Map<number, number>) => Promise<void>;
-  /** Absent: nobody publishes. */
+  /** Absent: nothing publishes. */
   readonly publisher?: RelayProcess | undefined;
 }
 
-/** Runs a load. */
 export async function runLoad({ database, messages, begin, publisher }: LoneLoad): Promise<LoneRun> {
   const before = (await publisher?.report())?.statements ?? 0;
   let relayStatements: number | null = null;
@@ -63,7 +60,7 @@ export async function runLoad({ database, messages, begin, publisher }: LoneLoad
   return { measurement, latenciesMs: publisher === undefined ? [] : samples, relayStatements };
 }
 
-/** Orders through rowpost's `transaction`, with a message each or without one. */
+/** Orders through rowpost's `transaction`, with or without a message each. */
 export async function runProgram(load: Omit<LoneLoad, "begin">, withMessage: boolean): Promise<LoneRun> {
   const { database } = load;
   const rowpost = await openRowpost(database.url, 8);

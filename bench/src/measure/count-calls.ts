@@ -1,12 +1,12 @@
 /**
- * Counts the statements that go through a driver, by wrapping the one method that all of them pass.
- * For engines without a server-side counter of one's own: PostgreSQL without pg_stat_statements,
- * and SQLite, which is a library in this process.
+ * Counts statements by wrapping the driver's method that all of them pass. For engines without a
+ * suitable server-side counter: PostgreSQL without pg_stat_statements, and SQLite, a library in
+ * this process.
  */
 
 /**
- * Wraps `prototype[method]` so that `seen` is called with the object and the arguments of each
- * call. Calls made by the method itself count again.
+ * Wraps `prototype[method]` to call `seen` with the object and arguments of each call. Calls made
+ * by the method itself count again.
  */
 export function countCalls(prototype: object, method: string, seen: (self: unknown) => void): void {
   const original: unknown = Reflect.get(prototype, method);

@@ -1,11 +1,9 @@
-/** What the processors of the machine allow. */
 import { cpus } from "node:os";
 import type { Measurement } from "./meter.ts";
 
 /**
- * The highest rate, in messages a second, at which every processor is busy, when each message costs
- * the CPU time of all the parts together: client and servers. Null when the CPU time of a server is
- * unknown.
+ * Highest rate in messages a second, at which every processor is busy if each message costs the CPU
+ * time of all parts (client and servers). Null if a server's CPU time is unknown.
  */
 export function cpuLimitOf(parts: readonly Measurement[], processors: number = cpus().length): number | null {
   let msPerMessage = 0;

@@ -1,66 +1,52 @@
 /**
- * Measures one stretch of work: wall time, CPU time of client and server, statements, and how much
- * others disturbed it.
+ * Measures a stretch of work: wall time, CPU time of client and server, statements, and disturbance
+ * by other programs.
  */
 import { cpus } from "node:os";
 import { machineBusyMs, readProcess } from "./processes.ts";
 
-/** Where a meter reads its numbers. */
 export interface MeterSources {
-  /** CPU time of the database server so far; undefined when it cannot be known. */
+  /** CPU time of the database server so far; undefined if unknown. */
   serverCpuMs(): number | undefined;
-  /** Statements that the server (or its driver) has counted so far. */
+  /** Statements counted so far by the server or its driver. */
   statements(): Promise<number>;
   /**
-   * CPU time of another server that takes part, the broker: not foreign. Undefined when it cannot
-   * be known.
+   * CPU time of another server involved, the broker, so that it does not count as foreign.
+   * Undefined if unknown.
    */
   otherCpuMs?(): number | undefined;
-  /**
-   * Client processes beside this one, such as relays in processes of their own. They must live
-   * until the meter stops.
-   */
+  /** Other client processes, such as relays. They must live until the meter stops. */
   readonly clientProcesses?: readonly number[];
 }
 
-/** What one stretch of work took. */
 export interface Measurement {
   readonly messages: number;
   readonly wallMs: number;
   readonly clientCpuMs: number;
-  /** Null: the server is not on this machine. For SQLite 0, its work is the client's. */
+  /** Null: the server is not on this machine. For SQLite 0, because its work is the client's. */
   readonly serverCpuMs: number | null;
-  /** Null: there is another server, and it is not on this machine. 0 when there is none. */
+  /** Null: there is another server, and it is not on this machine. 0 if there is none. */
   readonly otherCpuMs: number | null;
   readonly statements: number;
-  /**
-   * Share of all processors that went to programs that have no part in the measurement. Above some
-   * 15 the rates say little.
-   */
+  /** Share of all processors used by unrelated programs. Above about 15 the rates mean little. */
   readonly foreignCpuPercent: number | null;
 }
 
 export interface Meter {
-  /**
-   * Starts the clocks anew, at once: for work that has a beginning of its own. Statements go on
-   * counting from the start.
-   */
+  /** Restarts the clocks, for work with its own beginning. Statements count from the start. */
   restart(): void;
   /**
-   * Reads everything again. `messages`: how many the stretch was about. `wallMs` when the caller's
-   * own clock is more exact.
+   * Reads everything again. `messages`: number in the stretch. `wallMs`: if the caller's clock is
+   * more exact.
    */
   stop(messages: number, wallMs?: number): Promise<Measurement>;
 }
 
-/**
- * Reads the statement counter first and the clock last, so that neither reading is part of the
- * stretch.
- */
+/** Reads the statement counter first and the clock last, so that neither is part of the stretch. */
 export async function startMeter(sources: MeterSources): Promise<Meter> {
   const statements = await sources.statements();
   const own = await sources.statements();
-  // Asking costs statements too where the server counts them: known, so that it can be taken off.
+  // Reading the counter may count as statements; measured so that it can be subtracted.
   const costOfAsking = own - statements;
   let before = readCpu(sources);
   let cpu = process.cpuUsage();
@@ -114,7 +100,6 @@ function readCpu(sources: MeterSources): {
   };
 }
 
-/** Messages in a second. */
 export function rateOf(measurement: Measurement): number {
   return (measurement.messages / measurement.wallMs) * 1000;
 }

@@ -1,12 +1,11 @@
 /**
- * What Linux tells about processes: CPU time of a server by its process id, who listens on a port,
- * resident memory. Everything answers `undefined` where it cannot be known (another operating
- * system, a server in a container or on another machine): a figure that is missing is better than
- * one that means something else.
+ * Facts about Linux processes: CPU time by process id, listener of a port, resident memory.
+ * Everything is `undefined` if unknown (another operating system, a server in a container or on
+ * another machine), because a missing figure is better than a wrong one.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** Clock ticks per second in /proc; the value of every Linux that Node runs on. */
+/** Clock ticks per second in /proc, the same on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
 /** One line of /proc/PID/stat, in milliseconds of CPU time. */
@@ -14,17 +13,17 @@ export interface ProcessStat {
   readonly pid: number;
   readonly parent: number;
   readonly name: string;
-  /** User and system time of all threads, those that have ended included. */
+  /** User and system time of all threads, including ended ones. */
   readonly ownMs: number;
-  /** The same of children that have ended and were waited for. */
+  /** The same of ended children that were waited for. */
   readonly endedChildrenMs: number;
 }
 
 export function readProcess(pid: number): ProcessStat | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name stands in parentheses and may hold blanks and parentheses itself: everything after
-    // the last one is numbers.
+    // The name is in parentheses and may hold blanks and parentheses; only numbers follow the last
+    // one.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     const ticks = (index: number): number => (Number(fields[index]) * 1000) / TICKS_PER_SECOND;
     return {
@@ -55,12 +54,12 @@ export function readProcesses(): ProcessStat[] {
 }
 
 /**
- * A process and its children, living and ended: the CPU time of a server that forks one process for
- * each connection.
+ * CPU time of a process and its living and ended children, for servers that fork a process per
+ * connection.
  */
 export function cpuOfFamilyMs(root: number): number | undefined {
-  // A child that ends between two reads would be counted twice, or not at all: read until the set
-  // of children stood still.
+  // A child that ends between two reads would count twice or not at all, so reads repeat until the
+  // set of children is stable.
   for (let attempt = 0; attempt < 20; attempt += 1) {
     const before = childrenOf(root);
     const parent = readProcess(root);
@@ -80,10 +79,7 @@ function childrenOf(root: number): ProcessStat[] {
   return readProcesses().filter(({ parent }) => parent === root);
 }
 
-/**
- * Process that listens on a TCP port of this machine. Needs the right to look at that process:
- * root, or its own user.
- */
+/** Process that listens on a TCP port of this machine. Requires root or the process's own user. */
 export function processListeningOn(port: number): number | undefined {
   const inodes = new Set(["tcp", "tcp6"].flatMap((family) => listeningInodes(family, port)));
   if (inodes.size === 0) return undefined;
@@ -119,10 +115,7 @@ function linkOf(path: string): string {
   }
 }
 
-/**
- * Busy CPU time of the whole machine since it started, all processors together; tells what others
- * did meanwhile.
- */
+/** Busy CPU time of the whole machine since its start, for detecting other programs. */
 export function machineBusyMs(): number | undefined {
   try {
     const fields = (readFileSync("/proc/stat", "utf8").split("\n")[0] ?? "").trim().split(/\s+/).slice(1).map(Number);
@@ -134,7 +127,7 @@ export function machineBusyMs(): number | undefined {
   }
 }
 
-/** Resident memory of a process in bytes: now, and its highest value since the process began. */
+/** Resident memory of a process in bytes: now and at its highest. */
 export function residentBytes(pid: number): { readonly now: number; readonly highest: number } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/status`, "utf8");

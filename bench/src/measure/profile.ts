@@ -1,28 +1,27 @@
 /**
- * Where a stretch of work spends the time of this process's main thread, by V8's sampling profiler:
- * the proof of what limits a figure that misses its target.
+ * Profile of this process's main thread by V8's sampling profiler: shows what limits a figure that
+ * misses its target.
  */
 import { type Profiler, Session } from "node:inspector/promises";
 
-/** The running profiler. It costs some percent, so that no rate is taken beside it. */
+/** A running profiler. It costs some percent, so no rate is measured beside it. */
 export interface ProfileRun {
-  /** The work begins: what was before does not count. */
+  /** Start of the work; earlier samples do not count. */
   begin(): void;
-  /** The work is done: what comes after does not count. */
+  /** End of the work; later samples do not count. */
   end(): void;
   /**
-   * Stops the profiler. Shares of the work's time in percent, the largest first:
-   * `idle 31, mysql2 24, rowpost/relay 9`.
+   * Stops the profiler. Percentages of the work's time, the largest first: `idle 31, mysql2 24,
+   * rowpost/relay 9`.
    */
   shares(): Promise<string>;
 }
 
-/** Microseconds; short enough for a stretch of a second. */
+/** Microseconds; fine enough for a stretch of a second. */
 const SAMPLE_EVERY_US = 250;
-/** Smaller shares are added up as `rest`. */
+/** Smaller shares are summed up as `rest`. */
 const LEAST_PERCENT = 1;
 
-/** Starts to sample. */
 export async function startProfile(): Promise<ProfileRun> {
   const session = new Session();
   session.connect();
@@ -46,12 +45,12 @@ export async function startProfile(): Promise<ProfileRun> {
   };
 }
 
-/** On the profile's own clock: to start it takes a second where much code is loaded. */
+/** On the profile's own clock: starting it takes a second with much code loaded. */
 function nowUs(): number {
   return Number(process.hrtime.bigint() / 1_000n);
 }
 
-/** Microseconds of each part, between these instants of the profile's clock. */
+/** Microseconds of each part between two instants of the profile's clock. */
 export function timeByPart(
   { nodes, samples = [], startTime, timeDeltas = [] }: Profiler.Profile,
   fromUs: number,
@@ -60,7 +59,7 @@ export function timeByPart(
   const parts = new Map(nodes.map(({ id, callFrame }) => [id, partOf(callFrame)]));
   const spent = new Map<string, number>();
   let at = startTime;
-  // A delta is the time since the sample before, so it belongs to that one.
+  // A delta is the time since the previous sample, to which it belongs.
   for (const [index, id] of samples.entries()) {
     at += timeDeltas[index] ?? 0;
     const lasted = timeDeltas[index + 1];
@@ -81,7 +80,7 @@ export function sharesText(spent: ReadonlyMap<string, number>): string {
   return (percent(rest) >= LEAST_PERCENT ? [...words, `rest ${percent(rest)}`] : words).join(", ");
 }
 
-/** The folder of ours, or the package with what it brings, that a frame belongs to. */
+/** Our folder, or the package with its dependencies, of a frame. */
 function partOf({ functionName, url }: { readonly functionName: string; readonly url: string }): string {
   if (functionName === "(garbage collector)") return "garbage collection";
   // Outside of JavaScript: system calls of the event loop, mostly sockets.
@@ -91,7 +90,7 @@ function partOf({ functionName, url }: { readonly functionName: string; readonly
   if (inOurs !== undefined) return `rowpost/${inOurs}`;
   const inPackage = /\/node_modules\/((?:@[\w-]+\/)?[\w.-]+)\//.exec(url)?.[1];
   if (inPackage !== undefined) return inPackage;
-  // V8 charges a part of what SQLite does to the call that counts its statements.
+  // V8 charges part of SQLite's work to the call that counts its statements.
   if (url === "" || /\/bench\/dist\/servers\/sqlite\.js$/.test(url)) return "native functions";
   return url.startsWith("node:") ? "node" : "bench";
 }

@@ -1,6 +1,4 @@
-/** Median and percentiles: the only statistics that the figures use. */
-
-/** Middle value; the mean of the two middle ones for an even count. `undefined` for no values. */
+/** The mean of the two middle values for an even count. `undefined` without values. */
 export function median(values: readonly number[]): number | undefined {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
@@ -9,10 +7,7 @@ export function median(values: readonly number[]): number | undefined {
   return upper === undefined || lower === undefined ? undefined : (lower + upper) / 2;
 }
 
-/**
- * Median of those values that could be measured; `null` when none could. The form that results
- * carry.
- */
+/** Median of the known values; `null` without any, as results carry it. */
 export function medianOrNull(values: readonly (number | null | undefined)[]): number | null {
   return median(values.filter((value): value is number => value !== null && value !== undefined)) ?? null;
 }
@@ -25,7 +20,7 @@ export function percentile(values: readonly number[], percent: number): number |
   return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)];
 }
 
-/** Rounded to so many digits after the point, for results that people read. */
+/** Rounded to this many decimals. */
 export function rounded(value: number | null | undefined, digits: number): number | null {
   return value === null || value === undefined || !Number.isFinite(value) ? null : Number(value.toFixed(digits));
 }

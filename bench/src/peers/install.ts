@@ -1,7 +1,7 @@
 /**
- * Peers are installed on demand into a cache folder outside the repository: whoever does not
- * compare never downloads them, and the project's lock file knows nothing of them.
- * `ROWPOST_BENCH_CACHE` moves the folder.
+ * Installs peers on demand into a cache folder outside the repository, so that they are not
+ * downloaded otherwise and are not in the project's lock file. `ROWPOST_BENCH_CACHE` moves the
+ * folder.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -10,12 +10,12 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Folder bench/peers of the repository, the same from src and from dist. */
+/** Folder bench/peers, the same from src and from dist. */
 const SOURCES = fileURLToPath(new URL("../../peers/", import.meta.url));
 
 const installed = new Map<string, string>();
 
-/** Installs a peer, once in this process. Returns its folder. */
+/** Installs a peer once in this process. Returns its folder. */
 export function installPeer(name: string, packageFile: "package.json" | "pom.xml"): string {
   const known = installed.get(name);
   if (known !== undefined) return known;
@@ -25,7 +25,7 @@ export function installPeer(name: string, packageFile: "package.json" | "pom.xml
 }
 
 /**
- * Copies the driver into the cache and brings what it needs there, once for each version of its
+ * Copies the driver into the cache and installs its dependencies, once for each version of its
  * package file.
  */
 function install(name: string, packageFile: "package.json" | "pom.xml"): string {
@@ -40,7 +40,7 @@ function install(name: string, packageFile: "package.json" | "pom.xml"): string 
   const mark = join(folder, "installed");
   if (packageFile === "package.json" && !existsSync(mark)) {
     rmSync(join(folder, "node_modules"), { recursive: true, force: true });
-    // Warnings of npm are not ours to show; an error is.
+    // Hides npm's warnings, not its errors.
     execFileSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], {
       cwd: folder,
       stdio: ["ignore", 2, 2],
@@ -52,7 +52,7 @@ function install(name: string, packageFile: "package.json" | "pom.xml"): string 
   return folder;
 }
 
-/** `MVN` names another program than the one in PATH. */
+/** `MVN` replaces the program in PATH. */
 function maven(): string {
   return process.env["MVN"] ?? "mvn";
 }

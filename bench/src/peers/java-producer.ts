@@ -1,4 +1,4 @@
-/** RocketMQ's official Java client for the classic protocol, as a process that sends on demand. */
+/** RocketMQ's official Java client for the classic protocol, as a process that sends on request. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -8,21 +8,18 @@ import { fileURLToPath } from "node:url";
 const TOOL = fileURLToPath(new URL("../../../tools/services/rocketmq4", import.meta.url));
 const SOURCE = fileURLToPath(new URL("../../peers/rocketmq-classic/ProduceClassic.java", import.meta.url));
 
-/** What it is to send. */
 export interface JavaOrder {
   readonly nameServer: string;
   readonly topic: string;
   readonly messages: number;
-  /** Messages of one request. */
   readonly batch: number;
   /** Each waits for its answer. */
   readonly threads: number;
   readonly body: string;
 }
 
-/** A producer that is warm. */
 export interface JavaProducer {
-  /** Sends all; its own clocks. */
+  /** Sends all; times are its own. */
   send(): Promise<{ readonly wallMs: number; readonly cpuMs: number }>;
   close(): Promise<void>;
 }
@@ -38,7 +35,7 @@ export async function startJavaProducer(order: JavaOrder): Promise<JavaProducer>
     for (;;) {
       const { done, value } = await lines.next();
       if (done === true) throw new Error("the Java producer has ended");
-      // The client may print warnings of its own.
+      // The client may print its own warnings.
       if (value === "ready" || value.startsWith("{")) return value;
     }
   };

@@ -1,24 +1,18 @@
-/**
- * The libraries that rowpost is compared with: how their drivers are started, and which databases
- * they serve.
- */
 import type { Product } from "../servers/server.ts";
 import { installPeer } from "./install.ts";
 
-/** A peer as the scenario needs it. */
 export interface Peer {
   readonly name: string;
   readonly version: string;
   readonly databases: readonly Product[];
   /** Enough for some seconds. Their rates fall with the backlog, so few messages favor them. */
   readonly messages: number;
-  /** Settings that its driver uses, for the reader of the results. */
   readonly settings: string;
   /** Installs it and returns the command line that drains `messages` in that database. */
   command(url: string, messages: number): readonly string[];
 }
 
-/** `program`: of its folder, where it does not run on this Node. */
+/** `program`: from its folder, if it does not run on this Node. */
 export function nodeDriver(name: string, program?: string): Peer["command"] {
   return (url, messages) => {
     const folder = installPeer(name, "package.json");
@@ -27,7 +21,6 @@ export function nodeDriver(name: string, program?: string): Peer["command"] {
   };
 }
 
-/** All of them. */
 export const PEERS: readonly Peer[] = [
   {
     name: "pg-transactional-outbox",
@@ -55,7 +48,6 @@ export const PEERS: readonly Peer[] = [
   },
 ];
 
-/** A program of gruelbox's folder. */
 export function gruelboxDriver(program: "Drain" | "Lone"): Peer["command"] {
   return (url, messages) => {
     const folder = installPeer("gruelbox", "pom.xml");

@@ -1,19 +1,16 @@
-/** The queues that ours is compared with. */
 import { nodeDriver, type Peer } from "./peers.ts";
 
-/** A queue as the scenario needs it. */
 export interface QueuePeer extends Peer {
-  /** Each message is stored once, and read by several groups. */
+  /** Each message is stored once and read by several groups. */
   readonly hasGroups: boolean;
-  /** Environment variables that its driver needs, and what they name. */
+  /** Environment variables required by its driver, with their meaning. */
   readonly needs: Readonly<Record<string, string>>;
 }
 
-/** Some are for Node 22 only: it comes with their driver. */
+/** Some run on Node 22 only, which their driver brings. */
 const NODE_22 = "node_modules/node22/bin/node";
 const common = { databases: ["postgres"], hasGroups: false, needs: {} } as const;
 
-/** All of them. */
 export const QUEUE_PEERS: readonly QueuePeer[] = [
   {
     ...common,

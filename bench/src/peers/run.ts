@@ -1,4 +1,4 @@
-/** Runs a peer's driver in a process of its own and measures its drain. */
+/** Runs a peer's driver in a separate process and measures its drain. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
@@ -6,32 +6,30 @@ import { type Measurement, startMeter } from "../measure/meter.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 import type { Peer } from "./peers.ts";
 
-/** What a driver says on standard output, as lines of JSON. */
+/** A JSON line of a driver's standard output. */
 interface PeerLine {
   readonly kind: "ready" | "done";
   readonly published?: number;
   readonly statements?: number;
-  /** From right before its commit to its publish, each of them in milliseconds. */
+  /** From right before its commit to its publish, in ms for each message. */
   readonly latenciesMs?: readonly number[];
 }
 
-/** What a peer's driver did. */
 export interface PeerMeasurement extends Measurement {
-  /** Empty where the driver does not tell. */
+  /** Empty if the driver does not report them. */
   readonly latenciesMs: readonly number[];
 }
 
 type PeerProcess = ChildProcessByStdio<Writable, Readable, null>;
 
-/** A peer that needs longer is measured by nobody. */
+/** A slower peer is not measured. */
 const LIMIT_MS = 180_000;
 
 /** Options of {@link measurePeer}. */
 export interface PeerRun {
   readonly messages: number;
-  /** What it does with them, for its driver. */
   readonly words?: readonly string[];
-  /** It hands each message out so many times. */
+  /** Deliveries of each message. */
   readonly groups?: number;
   /** CPU time of a server beside the database. */
   readonly otherCpuMs?: () => number | undefined;

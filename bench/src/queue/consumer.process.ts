@@ -1,13 +1,12 @@
 /**
- * A consumer in a process of its own. Started with a URL; tells by IPC when it has joined, and, for
- * each message, its number and when it was handled.
+ * A consumer in a separate process. Started with a URL; reports by IPC when it has joined, and the
+ * number and time of each handled message.
  */
 import { createQueue } from "rowpost/queue";
 import { machineMs, numberOf } from "../relay/messages.ts";
 import { openRowpost } from "../rowpost.ts";
 import { TOPIC } from "./topic.ts";
 
-/** What the process says. */
 export type ConsumerProcessMessage =
   | { readonly kind: "ready" }
   | { readonly kind: "handled"; readonly number: number; readonly atMs: number };
@@ -24,7 +23,7 @@ const consumer = await queue.consume({
   from: "end" as const,
   handler: ({ key }) => say({ kind: "handled", number: numberOf(key ?? ""), atMs: machineMs() }),
 });
-// A bench that ends, or dies, must not leave consumers behind.
+// Ends with the bench, even if the bench dies.
 process.once("disconnect", () => {
   void consumer
     .stop()

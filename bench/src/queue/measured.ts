@@ -1,11 +1,9 @@
-/** Appends and reads of the queue, measured: what several scenarios compare with others. */
 import { type Measurement, startMeter } from "../measure/meter.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 import { type OpenedQueue, queueMessage, TOPIC } from "./topic.ts";
 
 const CONSUME_BATCH = 500;
 
-/** Producers of one process that append all of them together. */
 export async function appendAll(
   database: BenchDatabase,
   queue: OpenedQueue["queue"],
@@ -26,7 +24,7 @@ export async function appendAll(
   return await meter.stop(messages);
 }
 
-/** From joining the groups to leaving them: some 100 ms are neither reads nor progress. */
+/** From joining to leaving the groups: some 100 ms are neither reads nor progress. */
 export async function consumeAll(
   database: BenchDatabase,
   { queue }: OpenedQueue,

@@ -1,7 +1,6 @@
 /**
- * The raw limit of appends: multi-row INSERTs into the same table, each in its transaction, with
- * ids that the program counts itself. Nothing makes these ids safe to read by; that is what the
- * queue adds.
+ * The raw limit of appends: multi-row INSERTs into the same table, a transaction each, with ids
+ * counted by the program. Such ids are not safe to read by; that is what the queue adds.
  */
 import { type Measurement, startMeter } from "../measure/meter.ts";
 import { orderMessage } from "../scenarios/business.ts";
@@ -10,7 +9,6 @@ import { monthTable } from "./topic.ts";
 
 const QUEUE_EPOCH_MS = 1_577_836_800_000;
 
-/** Appends `messages` in transactions of `batch`, from `producers` connections side by side. */
 export async function rawAppend(
   database: BenchDatabase,
   { messages, batch, producers }: { messages: number; batch: number; producers: number },
@@ -41,10 +39,11 @@ export async function rawAppend(
   return measured;
 }
 
-/** Id, key, body. */
 type Row = readonly [string, string, string];
 
-/** SQLite has one writer. Its commits wait for the disk, as those of a program do, and ours. */
+/**
+ * SQLite has one writer. Its commits wait for the disk, like those of a program and of the queue.
+ */
 async function openConnections(database: BenchDatabase, producers: number): Promise<BareConnection[]> {
   const count = database.product === "sqlite" ? 1 : producers;
   return await Promise.all(Array.from({ length: count }, () => database.connect("program")));
@@ -53,7 +52,7 @@ async function openConnections(database: BenchDatabase, producers: number): Prom
 const COLUMNS = "partition_no, message_id, message_key, message_type, message_data, ip, port, producer_group";
 const PLACE = ["127.0.0.1", null, "bench"] as const;
 
-/** The quickest of each database: one text, one array parameter, or values. */
+/** The fastest form of each database: one text, one array parameter, or values. */
 function insert({ product }: BenchDatabase, table: string, rows: readonly Row[]): BareStatement {
   const name = `raw_append_${rows.length}`;
   if (product === "postgres") {

@@ -1,6 +1,6 @@
 /**
  * The raw limit of consuming: the library's own statements in a plain loop on one connection. Range
- * read, records, progress; no leases, no handlers, no failures.
+ * read, records and progress, without leases, handlers and failures.
  */
 import { type Measurement, startMeter } from "../measure/meter.ts";
 import { loadQueueStatements } from "../rowpost.ts";
@@ -9,7 +9,7 @@ import type { Key, RawRecord } from "./statements.ts";
 import { monthTable, TOPIC } from "./topic.ts";
 
 const OWNER = "raw";
-/** What a member asks for with nothing unhandled: 32 MiB for a batch of 200. */
+/** The limit of a member with nothing unhandled: 32 MiB for a batch of 200. */
 const BODY_LIMIT = 167_772;
 const LAST_ID = "9223372036854775807";
 
@@ -20,7 +20,6 @@ interface RawRun {
   readonly group: string;
 }
 
-/** Reads the whole topic for a group of its own. */
 export async function rawConsume(database: BenchDatabase, run: RawRun): Promise<Measurement> {
   const connection = await database.connect("relay");
   try {
@@ -72,7 +71,7 @@ VALUES ('${TOPIC}', '${group}', 0, 0, 0, '${OWNER}')`,
     read += rows.length;
   }
   const measured = await meter.stop(messages);
-  // Each settle begins where the one before it ended, so one that moved nothing leaves it behind.
+  // Each settle starts where the previous one ended, so one that moved nothing is left behind.
   const { rows } = await connection.run({
     name: "progress",
     text: `SELECT COUNT(*) AS n FROM message_consumption WHERE consumer_group_id = '${group}' AND next_message_id = ${fromId}`,

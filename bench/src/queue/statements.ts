@@ -1,7 +1,6 @@
-/** The library's own statement builders of the queue, as far as the raw loop needs them. */
+/** Structural types of the queue's statement builders used by the raw loop. */
 import type { BareStatement } from "../servers/server.ts";
 
-/** The builders that the loop uses. */
 export interface RawQueueStatements {
   readonly consume: {
     readMessages(request: {
@@ -15,12 +14,11 @@ export interface RawQueueStatements {
     }): BareStatement;
     moveProgress(key: Key, move: RawMove): BareStatement;
     insertRecords(key: Key, recorded: RawRecords): BareStatement;
-    /** Both by one statement, where the engine can. */
+    /** Both in one statement, if the engine can. */
     moveAndRecord?(key: Key, move: RawMove, recorded: RawRecords): BareStatement;
   };
 }
 
-/** Where a group is, and goes. */
 export interface RawMove {
   readonly partition: number;
   readonly owner: string;
@@ -31,7 +29,6 @@ export interface RawMove {
   readonly month: number;
 }
 
-/** What it has consumed. */
 export interface RawRecords {
   readonly month: number;
   readonly round: number;
@@ -39,13 +36,11 @@ export interface RawRecords {
   readonly records: readonly RawRecord[];
 }
 
-/** A group of a topic. */
 export interface Key {
   readonly topic: string;
   readonly group: string;
 }
 
-/** A consumption record. */
 export interface RawRecord {
   readonly id: string;
   readonly lastId: string | null;

@@ -1,4 +1,3 @@
-/** The topic that the scenarios of the queue write to and read from. */
 import { createQueue, type Queue, type QueueMessage } from "rowpost/queue";
 import { keyOf } from "../relay/messages.ts";
 import { type OpenedRowpost, openRowpost } from "../rowpost.ts";
@@ -8,12 +7,11 @@ import type { BenchDatabase } from "../servers/server.ts";
 export const TOPIC = "orders";
 const FILL_BATCH = 1_000;
 
-/** A queue on a user's pool of that size, and its topic, empty. */
+/** A queue on a pool of the given size, with an empty topic. */
 export interface OpenedQueue extends OpenedRowpost {
   readonly queue: Queue;
 }
 
-/** Opens the queue and makes the topic anew. */
 export async function openQueue(database: BenchDatabase, connections: number): Promise<OpenedQueue> {
   const rowpost = await openRowpost(database.url, connections);
   const queue = createQueue({ database: rowpost.database, producerGroup: "bench" });
@@ -30,12 +28,12 @@ export async function openQueue(database: BenchDatabase, connections: number): P
   };
 }
 
-/** A message of the queue about an order; its body has the size of the other scenarios. */
+/** A queue message about an order, with the body size of the other scenarios. */
 export function queueMessage(number: number): QueueMessage {
   return { topic: TOPIC, type: "order.created", key: keyOf(number), body: orderMessage(number).body };
 }
 
-/** Puts messages into the topic; not measured. */
+/** Fills the topic; not measured. */
 export async function fillTopic(database: BenchDatabase, queue: Queue, messages: number): Promise<void> {
   for (let first = 1; first <= messages; first += FILL_BATCH) {
     const count = Math.min(FILL_BATCH, messages - first + 1);
@@ -44,7 +42,6 @@ export async function fillTopic(database: BenchDatabase, queue: Queue, messages:
   await tidyTopic(database, monthTable());
 }
 
-/** Name of this month's table. */
 export function monthTable(): string {
   const now = new Date();
   return `${TOPIC}_message_info_${now.getUTCFullYear() * 100 + now.getUTCMonth() + 1}`;

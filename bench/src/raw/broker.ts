@@ -1,30 +1,25 @@
 /**
- * A real broker as the benchmark sees it: a topic of the run's own, and the bare client that the
- * adapter is measured against.
+ * A real broker in the benchmark: a topic of the run, and the bare client for comparison with the
+ * adapter.
  */
 import type { OutgoingMessage } from "rowpost";
 
 /**
- * The client library without rowpost: the same fields and headers, and the same guarantee before it
- * says that a batch is stored.
+ * The client library without rowpost, with the same fields and headers, and the same guarantee
+ * before a batch counts as stored.
  */
 export interface BareProducer {
-  /**
-   * Resolves when the broker has acknowledged every message of the batch; rejects when it refused
-   * one.
-   */
+  /** Resolves when the broker has acknowledged every message; rejects if it refused one. */
   publish(batch: readonly OutgoingMessage[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A broker at an address. */
 export interface BrokerServer {
-  /** For people, such as `RocketMQ`. */
   readonly name: string;
-  /** Its main port, to find its process by. */
+  /** Its main port, for finding its process. */
   readonly port: number;
   makeTopic(topic: string): Promise<void>;
-  /** Forgets what the topic holds, where a broker slows down with what it holds; else nothing. */
+  /** Empties the topic if its content slows the broker down; else does nothing. */
   emptyTopic(topic: string): Promise<void>;
   removeTopic(topic: string): Promise<void>;
   bareProducer(topic: string): Promise<BareProducer>;

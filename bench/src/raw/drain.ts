@@ -1,34 +1,28 @@
 /**
  * The raw limit of a drain: the relay's own scan, claim and settle statements through the bare
- * driver, one after another, with parameters made before the clock starts. What the relay adds to
- * it (decoding, window, grouping, leases, publishing) is what the ratio shows.
+ * driver, one after another, with parameters prepared before. The ratio shows what the relay adds
+ * (decoding, window, grouping, leases, publishing).
  */
 import type { BareAnswer, BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
 import type { Fence, RawStatements, RowToken, SentOutcome } from "./statements.ts";
 
-/** Statements of one batch. */
 interface RawBatch {
   readonly scan: BareStatement;
-  /** Mark 发送中, or the list of ids in flight where the mark is off. */
+  /** Marks 发送中, or lists the ids in flight if the mark is off. */
   readonly claim: BareStatement;
   readonly settle: BareStatement;
   readonly size: number;
 }
 
-/** Everything that a raw drain runs. */
 export interface RawDrain {
   readonly messages: number;
   readonly batches: readonly RawBatch[];
-  /**
-   * Mean time of each statement in milliseconds, filled while running: where the raw loop spends
-   * its time.
-   */
+  /** Mean time of each statement in ms, filled while running. */
   readonly spentMs: { scan: number; claim: number; settle: number };
-  /** Gives the shards back, so that the next relay need not wait for a lease to end. */
+  /** Returns the shards, so that the next relay need not wait for a lease to end. */
   release(): Promise<void>;
 }
 
-/** What a raw drain is made for. */
 export interface RawDrainRequest {
   readonly connection: BareConnection;
   readonly statements: RawStatements;
@@ -39,10 +33,10 @@ export interface RawDrainRequest {
 }
 
 const OWNER = "bench-raw";
-/** No raw run lasts that long. */
+/** Longer than any raw run. */
 const LEASE_MS = 3_600_000;
 
-/** Takes all shards, reads which rows wait, and makes the statements of every batch. */
+/** Takes all shards, reads the waiting rows, and prepares the statements of every batch. */
 export async function prepareRawDrain(request: RawDrainRequest): Promise<RawDrain> {
   const { connection, statements, batchSize } = request;
   const fence = await takeShards(connection, statements);
@@ -176,8 +170,8 @@ export async function runRawDrain(connection: BareConnection, drain: RawDrain): 
 }
 
 /**
- * Scan and claim on the first connection, settles on the second, at most three batches apart: what
- * overlapping alone can gain.
+ * Scan and claim on the first connection, settles on the second, at most three batches apart: the
+ * gain of overlapping alone.
  */
 export async function runOverlappedRawDrain(
   [reader, settler]: readonly [BareConnection, BareConnection],
@@ -189,7 +183,7 @@ export async function runOverlappedRawDrain(
     const { rows } = await reader.run(batch.scan);
     await runAgain(reader, batch.claim);
     last = last.then(async () => checkBatch(batch, rows.length, (await runAgain(settler, batch.settle)).affected));
-    // Awaited below; when the reader fails first, its error is the one to tell.
+    // Awaited below; if the reader fails first, its error is reported.
     last.catch(() => undefined);
     settles.push(last);
     if (index >= 3) await settles[index - 3];
@@ -198,8 +192,8 @@ export async function runOverlappedRawDrain(
 }
 
 /**
- * Two connections on the same lease rows can deadlock; a statement that was chosen as the victim
- * changed nothing and is run again, as the relay does.
+ * Two connections on the same lease rows can deadlock. The victim changed nothing and is run again,
+ * as the relay does.
  */
 async function runAgain(connection: BareConnection, statement: BareStatement): Promise<BareAnswer> {
   for (let tries = 1; ; tries += 1) {
@@ -212,17 +206,14 @@ async function runAgain(connection: BareConnection, statement: BareStatement): P
   }
 }
 
-/**
- * The statements were made for rows in a fixed order: a loop that did less work than it was made
- * for has no rate.
- */
+/** The statements are for rows in a fixed order; a loop that did less work has no valid rate. */
 function checkBatch(batch: RawBatch, scanned: number, settled: number): void {
   if (scanned < batch.size || settled < batch.size) {
     throw new Error(`a raw batch of ${batch.size} scanned ${scanned} and settled ${settled} rows`);
   }
 }
 
-/** Nothing may be left waiting or half done. */
+/** Throws if any row is waiting or half done. */
 export async function checkDrained(database: BenchDatabase): Promise<void> {
   const left = await database.number(
     "SELECT COUNT(*) FROM local_message WHERE state = 1 OR (state = 0 AND next_retry_at IS NULL)",

@@ -1,10 +1,9 @@
 /**
- * The floor of a drain: what no outbox can do without. Rows are read in batches and marked as sent,
- * or deleted, by their ids; no lease, no claim, no receipt, no times, one statement after another.
+ * The floor of a drain, which no outbox can avoid: reads rows in batches and marks them sent, or
+ * deletes them, by id; no lease, claim, receipt or times, one statement after another.
  */
 import type { BareConnection, BenchDatabase } from "../servers/server.ts";
 
-/** What a floor loop does. */
 export interface Floor {
   readonly messages: number;
   readonly batchSize: number;
@@ -14,7 +13,7 @@ export interface Floor {
 const READ =
   "SELECT id, message_type, message_key, topic, message_body, headers, ordering_key FROM local_message WHERE state = 0 AND next_retry_at IS NULL ORDER BY id LIMIT";
 
-/** Drains a table in which nothing but such rows waits. */
+/** Drains a table in which only such rows wait. */
 export async function runFloor(
   connection: BareConnection,
   product: BenchDatabase["product"],

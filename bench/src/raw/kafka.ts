@@ -22,7 +22,7 @@ export async function openKafkaServer(url: URL): Promise<BrokerServer> {
     port: Number(url.port || 9092),
     async makeTopic(topic) {
       await admin.createTopics({ waitForLeaders: false, topics: [{ topic, numPartitions: PARTITIONS }] });
-      // kafkajs' own wait for leaders fails while the broker has not heard of its new topic yet.
+      // kafkajs' own wait for leaders fails until the broker knows its new topic.
       const known = (): Promise<boolean> =>
         admin.fetchTopicOffsets(topic).then(
           ({ length }) => length === PARTITIONS,

@@ -17,7 +17,7 @@ export async function openNatsServer(url: URL): Promise<BrokerServer> {
     async makeTopic(topic) {
       await manager.streams.add({ name: topic, subjects: [topic] });
     },
-    // Without a new stream the ids of the run before would be copies to be dropped.
+    // Without a new stream, ids of the previous run would be dropped as duplicates.
     async emptyTopic(topic) {
       await manager.streams.delete(topic);
       await manager.streams.add({ name: topic, subjects: [topic] });

@@ -1,4 +1,3 @@
-/** The brokers that can be measured, by the scheme of their URL. */
 import type { BrokerServer } from "./broker.ts";
 import { openKafkaServer } from "./kafka.ts";
 import { openNatsServer } from "./nats.ts";
@@ -14,14 +13,13 @@ const OPENERS: Readonly<Record<string, (url: URL) => Promise<BrokerServer>>> = {
   "redis:": openRedisServer,
 };
 
-/** The broker of a `--broker` URL; undefined when the benchmark knows none of that kind. */
+/** Undefined for an unknown scheme. */
 export function brokerOpenerOf(text: string): (() => Promise<BrokerServer>) | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const open = url === undefined ? undefined : OPENERS[url.protocol];
   return url === undefined || open === undefined ? undefined : () => open(url);
 }
 
-/** For messages about a URL that is none of them. */
 export const BROKER_FORMS: string = Object.keys(OPENERS)
   .map((scheme) => `${scheme}//host:port`)
   .join(", ");

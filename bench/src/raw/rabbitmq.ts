@@ -1,6 +1,6 @@
 /**
- * RabbitMQ: amqplib, one confirm channel; persistent and mandatory messages to a durable queue, of
- * which a batch waits for every confirm.
+ * RabbitMQ: amqplib, one confirm channel; persistent and mandatory messages to a durable queue,
+ * with all confirms of a batch awaited.
  */
 import { type ConfirmChannel, connect } from "amqplib";
 import type { OutgoingMessage } from "rowpost";
@@ -42,7 +42,7 @@ export async function openRabbitmqServer(url: URL): Promise<BrokerServer> {
 
 function confirmed(channel: ConfirmChannel, queue: string, message: OutgoingMessage): Promise<void> {
   const { type, key, body, contentType, headers } = message;
-  // What the adapter sends as well.
+  // As the adapter sends.
   const identity = { messageId: `${type}:${key}`, type, timestamp: Math.floor(Date.now() / 1_000) };
   const properties = { mandatory: true, persistent: true, ...identity, contentType, headers };
   return new Promise((resolve, reject) => {

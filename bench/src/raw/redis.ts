@@ -38,7 +38,7 @@ export async function openRedisServer(url: URL): Promise<BrokerServer> {
   };
 }
 
-/** Fails where the server is away, instead of waiting for it. */
+/** Fails instead of waiting if the server is away. */
 function connect(url: URL): Redis {
   const client = new Redis(url.href, { maxRetriesPerRequest: 0, retryStrategy: null });
   client.on("error", () => undefined);

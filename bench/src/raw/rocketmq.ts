@@ -1,6 +1,6 @@
 /**
- * RocketMQ. There is no other producer to compare with: the official client has no batches, which
- * are ten times as fast. So the bare client is our own producer, without a relay around it.
+ * RocketMQ. The official client has no batches, which are ten times as fast, so the bare client is
+ * our own producer without a relay.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -19,7 +19,7 @@ export async function openRocketmqServer(url: URL): Promise<BrokerServer> {
     name: "RocketMQ",
     port,
     async makeTopic(topic) {
-      // RocketMQ makes no topic by itself for gRPC clients.
+      // RocketMQ does not create topics for gRPC clients.
       await tool("topic", topic).catch((cause: unknown) => {
         throw new Error(`the topic ${topic} could not be made at ${url.host}; is RocketMQ running? npm run services`, {
           cause,

@@ -1,11 +1,10 @@
 /**
- * The library's own statement builders, so that a raw loop runs the very SQL that the relay runs.
- * They are no public API: they are loaded from beside the package's entry, at run time, and only
- * the few that the raw loops need are described here.
+ * The library's own statement builders, so that a raw loop runs exactly the relay's SQL. They are
+ * not public: they are loaded at run time from beside the package's entry, and only the ones used
+ * are described here.
  */
 import type { BareStatement } from "../servers/server.ts";
 
-/** Which row a statement means. */
 export interface RowToken {
   readonly id: string;
   readonly shard: number;
@@ -14,7 +13,7 @@ export interface RowToken {
   readonly identityHash: string;
 }
 
-/** Owner and epochs that the statements check. */
+/** Owner and epochs checked by the statements. */
 export interface Fence {
   readonly owner: string;
   readonly epochs: readonly (string | undefined)[];
@@ -30,7 +29,7 @@ export interface SentOutcome extends RowToken {
   readonly failReason: null;
 }
 
-/** A lease row as the takeover has to have seen it. */
+/** A lease row as seen before the takeover. */
 export interface ObservedLease {
   readonly shard: number;
   readonly owner: string | undefined;
@@ -39,7 +38,6 @@ export interface ObservedLease {
   readonly leaseMs: number;
 }
 
-/** A message as the enqueue statement takes it. */
 export interface EncodedMessage {
   readonly type: string;
   readonly key: string;
@@ -53,7 +51,6 @@ export interface EncodedMessage {
   readonly createdBy: string;
 }
 
-/** The builders that the raw loops use. */
 export interface RawStatements {
   readonly enqueue: { insert(messages: readonly EncodedMessage[]): BareStatement };
   readonly leases: {

@@ -1,10 +1,5 @@
-/**
- * Transactions of a program, by hand: what the scenarios of the library's own transactions stand
- * beside.
- */
 import type { BareConnection, BenchDatabase } from "../servers/server.ts";
 
-/** Connections of a program's pool. */
 export const PROGRAM_CONNECTIONS = 8;
 
 /** Transactions 0, 8, 16, … on the first connection, and so on. */
@@ -20,14 +15,13 @@ export async function spread(
   await Promise.all(loops);
 }
 
-/** Connections of the bare driver. */
 export interface RawConnections {
   /** BEGIN, work, COMMIT on the connection of this number. */
   transaction(connection: number, work: (connection: BareConnection) => Promise<void>): Promise<void>;
   close(): Promise<void>;
 }
 
-/** SQLite has one writer: one handle, and the transactions take turns on it. */
+/** SQLite has one writer: transactions take turns on one handle. */
 export async function openRawConnections(database: BenchDatabase): Promise<RawConnections> {
   const isSqlite = database.product === "sqlite";
   const count = isSqlite ? 1 : PROGRAM_CONNECTIONS;

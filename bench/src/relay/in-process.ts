@@ -1,6 +1,6 @@
 /**
- * A relay in this process that drains into the instant broker, with the moment its work begins and
- * the moment it is done.
+ * A relay in this process that drains into the instant broker, timed from its first work to the
+ * last.
  */
 import { type Broker, createRelay, type Database } from "rowpost";
 import { instantBroker } from "../broker.ts";
@@ -10,26 +10,24 @@ import { checkDrained } from "../raw/drain.ts";
 import { openRowpost } from "../rowpost.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 
-/** What to drain, and how. */
 export interface DrainRequest {
   readonly database: BenchDatabase;
   readonly messages: number;
   readonly sendingMark: "on" | "off";
   readonly onSent?: "keep" | "delete" | "archive" | undefined;
-  /** Default: a broker that answers at once. Its publish is wrapped to count. */
+  /** Default: a broker that answers at once. Its publish is wrapped for counting. */
   readonly broker?: (database: Database) => Broker;
   readonly otherCpuMs?: MeterSources["otherCpuMs"];
-  /** Is told when the work begins and ends. */
+  /** Notified when the work begins and ends. */
   readonly profile?: ProfileRun | undefined;
 }
 
-/** Longest time that a drain may take before the run is given up. */
 const LIMIT_MS = 300_000;
 
 /**
  * Starts a relay on the waiting rows and measures until the last outcome is in the table. The clock
- * starts when the relay has its shards, right before its first scan: opening sessions is not what a
- * rate is about. Its statements do count.
+ * starts when the relay has its shards, right before its first scan, because a rate excludes
+ * opening sessions. Their statements do count.
  */
 export async function measureDrain(request: DrainRequest): Promise<Measurement> {
   const { database, messages } = request;
@@ -64,7 +62,7 @@ export async function measureDrain(request: DrainRequest): Promise<Measurement> 
   await checkDrained(database);
   const published = progress.count();
   if (published !== messages) throw new Error(`${published} messages were published for ${messages} rows`);
-  // What the bench itself asked meanwhile is no statement of the relay.
+  // Subtracts the bench's own statements.
   return { ...measured, statements: measured.statements - (database.countsControl ? polls : 0) };
 }
 
@@ -72,7 +70,7 @@ const ANY_LEFT = `SELECT
   (SELECT COUNT(*) FROM (SELECT id FROM local_message WHERE state = 1 LIMIT 1) AS sending) +
   (SELECT COUNT(*) FROM (SELECT id FROM local_message WHERE state = 0 AND next_retry_at IS NULL LIMIT 1) AS waiting)`;
 
-/** Polls until no row waits for an outcome. Returns how many statements that took. */
+/** Polls until no row waits for an outcome. Returns the number of statements for it. */
 export async function untilSettled(database: BenchDatabase, messages: number): Promise<number> {
   const end = performance.now() + LIMIT_MS;
   for (let polls = 1; performance.now() < end; polls += 1) {
@@ -85,7 +83,7 @@ export async function untilSettled(database: BenchDatabase, messages: number): P
 interface Count {
   readonly add: (number: number) => void;
   count(): number;
-  /** Resolves when the expected number has been reached; rejects when that takes too long. */
+  /** Resolves at the expected number; rejects after the time limit. */
   readonly done: Promise<void>;
 }
 
@@ -112,7 +110,6 @@ function countTo(expected: number): Count {
   };
 }
 
-/** The same broker, telling how many messages it has acknowledged. */
 function counting(broker: Broker, add: (number: number) => void): Broker {
   return {
     name: broker.name,

@@ -1,33 +1,29 @@
 /**
- * A file that relays in processes of their own publish into: a message is "on the broker" when its
- * line is in the file. It outlives a process that is killed, which its memory does not.
+ * A file as the broker of relay processes: a message is published when its line is in the file.
+ * Unlike memory it survives a killed process.
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import type { OutgoingMessage } from "rowpost";
 import { numberOf } from "./messages.ts";
 
-/** One publication. */
 export interface LedgerLine {
-  /** Process that published it. */
   readonly pid: number;
-  /** Number of the message. */
   readonly number: number;
-  /** When it was handed to the broker, by the machine's clock in milliseconds. */
+  /** When it was handed to the broker, by the machine's clock in ms. */
   readonly atMs: number;
 }
 
-/** Lines of a batch that this process publishes; one write, so that a kill leaves all or none. */
+/** Lines of a batch; one write, so that a kill leaves all or none. */
 export function ledgerLines(batch: readonly OutgoingMessage[], atMs: number): string {
   return batch.map(({ key }) => `${process.pid} ${numberOf(key)} ${atMs}\n`).join("");
 }
 
 export interface Ledger {
-  /** Every line so far, in the order of the file. */
   read(): readonly LedgerLine[];
   close(): void;
 }
 
-/** Follows the file, which is made if need be. */
+/** Follows the file, creating it if needed. */
 export function followLedger(file: string): Ledger {
   const descriptor = openSync(file, "a+");
   const chunk = Buffer.alloc(64 * 1024);

@@ -1,28 +1,26 @@
-/** What a relay process and the bench say to each other over Node's IPC channel. */
-
-/** First message to the process: what to do. */
+/** First message to the process: its work. */
 export interface RelayProcessOrder {
   readonly url: string;
   readonly sendingMark: "on" | "off";
   readonly label: string;
   /**
-   * Keep the number and time of each published message for `report`; false where only the count
-   * matters, so that no memory goes there.
+   * Keep number and time of each published message for `report`; false saves memory if only the
+   * count matters.
    */
   readonly record: boolean;
   /**
-   * Publish here by HTTP, by default each topic to a path of its own. Without it: a broker that
-   * answers at once.
+   * HTTP endpoint, by default with a path for each topic. Without it: a broker that answers at
+   * once.
    */
   readonly endpoints?: string | undefined;
-  /** How often it tells how many it has published, at most. Default: 20 ms. */
+  /** Shortest interval of published counts. Default: 20 ms. */
   readonly tellEveryMs?: number | undefined;
-  /** All topics to the one endpoint: when it is away, so is the broker. */
+  /** All topics to one endpoint: if it is away, the whole broker is. */
   readonly oneEndpoint?: boolean;
   readonly publishTimeoutMs?: number | undefined;
-  /** The broker that answers at once takes no more than this of this process. */
+  /** Rate limit of the instant broker for this process. */
   readonly messagesPerSecond?: number | undefined;
-  /** The broker that answers at once writes each message into this file: see ledger.ts. */
+  /** File in which the instant broker records each message: see ledger.ts. */
   readonly ledger?: string | undefined;
 }
 
@@ -34,23 +32,18 @@ export interface RelayProcessReady {
 /** Answer to `report`: everything published since the last report. */
 export interface RelayProcessReport {
   readonly kind: "report";
-  /** Numbers of the messages, from their keys (`m000000042` is 42), in order of publishing. */
+  /** Message numbers from their keys (`m000000042` is 42), in order of publishing. */
   readonly numbers: Float64Array;
   /**
-   * `process.hrtime` in milliseconds at which each was handed to the broker: the clock of the
-   * machine, the same in every process.
+   * `process.hrtime` in ms when each was handed to the broker: the machine's clock, shared by all
+   * processes.
    */
   readonly atMs: Float64Array;
-  /**
-   * Statements that the driver of this process has run since the process began; 0 where the server
-   * counts them.
-   */
+  /** Statements of this process's driver since its start; 0 if the server counts them. */
   readonly statements: number;
 }
 
-/**
- * How many messages have been published since the process began; sent while it changes.
- */
+/** Messages published since the start of the process; sent when it changes. */
 export interface RelayProcessCount {
   readonly kind: "count";
   readonly published: number;
@@ -58,25 +51,22 @@ export interface RelayProcessCount {
 
 export type RelayProcessMessage = RelayProcessReady | RelayProcessReport | RelayProcessCount;
 
-/** Requests to the process after its order. */
 export type RelayProcessRequest = "report" | "stop";
 
-/** Milliseconds of the machine's monotonic clock, comparable between processes. */
+/** The machine's monotonic clock in ms, comparable between processes. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** Number in a message key of the bench. */
 export function numberOf(key: string): number {
   return Number(key.slice(1));
 }
 
-/** Message key of a number. */
 export function keyOf(number: number): string {
   return `m${String(number).padStart(9, "0")}`;
 }
 
-/** When each message was published first, by its number. */
+/** First publish of each message by number. */
 export function firstPublishes({ numbers, atMs }: Pick<RelayProcessReport, "numbers" | "atMs">): Map<number, number> {
   const first = new Map<number, number>();
   for (const [index, number] of numbers.entries()) if (!first.has(number)) first.set(number, atMs[index] ?? 0);

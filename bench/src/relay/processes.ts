@@ -1,6 +1,6 @@
 /**
- * Relays in processes of their own: starts them, waits until they share the shards, and collects
- * what they published.
+ * Relays in separate processes: starts them, waits until they share the shards, and collects their
+ * publications.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { extname } from "node:path";
@@ -10,30 +10,24 @@ import type { BenchDatabase } from "../servers/server.ts";
 import { untilSettled } from "./in-process.ts";
 import type { RelayProcessMessage, RelayProcessOrder, RelayProcessReport } from "./messages.ts";
 
-/** One running relay process. */
 export interface RelayProcess {
   readonly pid: number;
-  /** Messages published since it began, as it last told. */
+  /** Messages published since the start, as last reported. */
   published(): number;
   /** Everything published since the last report. */
   report(): Promise<RelayProcessReport>;
   /** Resident memory in bytes, now and at its highest. */
   memory(): { readonly now: number; readonly highest: number } | undefined;
-  /** Drains and ends. */
   stop(): Promise<void>;
   /** Sends a signal; resolves when the process has ended. */
   end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
 }
 
-/** Starts a relay process and resolves when its relay has started. */
 export async function startRelayProcess(order: RelayProcessOrder): Promise<RelayProcess> {
   return await startPublishing(new URL(`./relay.process${extname(import.meta.url)}`, import.meta.url), order);
 }
 
-/**
- * The same for any program that speaks the language of messages.ts. `execPath`: the Node.js that it
- * runs on.
- */
+/** The same for any program that uses messages.ts. `execPath`: its Node.js. */
 export async function startPublishing(
   file: URL | string,
   order: object,
@@ -64,10 +58,10 @@ export async function startPublishing(
   };
 }
 
-/** A relay that cannot finish what is in flight ends when it has used up its own time to drain. */
+/** A relay that cannot finish ends after its own drain timeout. */
 const STOP_LIMIT_MS = 30_000;
 
-/** Asks the process to end. One that was ended by the system (out of memory) has ended. */
+/** Tells the process to end. One killed by the system (out of memory) has ended already. */
 async function ended(child: ChildProcess, ask: () => void): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exit = new Promise((resolve) => child.once("exit", resolve));
@@ -77,7 +71,7 @@ async function ended(child: ChildProcess, ask: () => void): Promise<void> {
   clearTimeout(limit);
 }
 
-/** The next message of a kind; rejects when the process ends first. */
+/** The next message of a kind; rejects if the process ends first. */
 function messageOf<Kind extends RelayProcessMessage["kind"]>(
   child: ChildProcess,
   kind: Kind,
@@ -95,11 +89,10 @@ function messageOf<Kind extends RelayProcessMessage["kind"]>(
   });
 }
 
-/** What several relay processes did together. */
 export interface ProcessesMeasurement extends Measurement {
   /** Publications beyond one for each message. */
   readonly duplicates: number;
-  /** Shards of each relay before the work began, such as `8+8`. */
+  /** Shards of each relay at the start, such as `8+8`. */
   readonly shards: string;
   /** Messages published by each relay, such as `24811+25189`. */
   readonly shares: string;
@@ -110,7 +103,7 @@ export interface ProcessesRequest {
   readonly database: BenchDatabase;
   readonly relays: number;
   readonly messages: number;
-  /** What the broker takes of each relay; absent: all that comes. */
+  /** Broker's rate limit for each relay; absent: none. */
   readonly messagesPerSecond?: number | undefined;
 }
 
@@ -133,7 +126,7 @@ export async function measureRelayProcesses({
     }
     const shards = await untilShared(database, relays);
     const before = await warmUp(database, running);
-    // Known before the rows are there, so that reading the counters is no part of the run.
+    // Read before the rows are there, so that it is not part of the run.
     const meter = await startMeter({
       serverCpuMs: () => database.serverCpuMs(),
       statements: async () => (database.countsControl ? await database.statements() : 0),
@@ -145,7 +138,7 @@ export async function measureRelayProcesses({
     const polls = await untilSettled(database, messages);
     const measured = await meter.stop(messages);
     const reports = await Promise.all(running.map((relay) => relay.report()));
-    // Counted by the server, or by the drivers of the processes.
+    // Counted by the server or by the processes' drivers.
     const statements = database.countsControl ? measured.statements - polls : total(reports) - before;
     return { ...measured, statements, ...countPublished(reports, messages), shards };
   } finally {
@@ -156,8 +149,8 @@ export async function measureRelayProcesses({
 const WARM_UP = 2_000;
 
 /**
- * Compiled code and prepared statements in every process. Returns the statements that the drivers
- * have counted so far.
+ * Warms up code and prepared statements in every process. Returns the statements counted by the
+ * drivers so far.
  */
 async function warmUp(database: BenchDatabase, running: readonly RelayProcess[]): Promise<number> {
   await database.load({ kind: "waiting", count: WARM_UP, first: 900_000_000, oneTransaction: true });

@@ -1,6 +1,6 @@
 /**
- * A relay in a process of its own, with a broker that answers at once or endpoints of the bench.
- * Started by processes.ts, told by IPC what to do.
+ * A relay in a separate process, with the instant broker or endpoints of the bench. Started by
+ * processes.ts and controlled by IPC.
  */
 import { appendFileSync } from "node:fs";
 import { type Broker, createRelay } from "rowpost";
@@ -25,7 +25,7 @@ process.once("message", (order: RelayProcessOrder) => {
     process.exit(1);
   });
 });
-// A bench that dies must not leave relays behind.
+// Ends with the bench, even if the bench dies.
 process.on("disconnect", () => process.exit(1));
 
 async function run(order: RelayProcessOrder): Promise<void> {
@@ -78,9 +78,7 @@ async function brokerOf(order: RelayProcessOrder): Promise<Broker> {
   return messagesPerSecond === undefined ? broker : throttledBroker(broker, messagesPerSecond);
 }
 
-/**
- * Tells how far it is, so that the bench need not ask the database and disturb what it measures.
- */
+/** Reports progress, so that the bench need not query the database during the measurement. */
 function tellCount(everyMs: number): void {
   let told = -1;
   setInterval(() => {
@@ -90,8 +88,7 @@ function tellCount(everyMs: number): void {
 }
 
 /**
- * Loads the driver of this database and no other: what a relay process weighs is one of the
- * figures.
+ * Loads only this database's driver, because the memory of a relay process is one of the figures.
  */
 async function counterOf(url: string): Promise<() => number> {
   if (url.startsWith("postgres")) return (await import("../servers/postgres.ts")).countPostgresStatements();

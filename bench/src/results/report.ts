@@ -4,10 +4,8 @@ import { cpus, type as osType, release, totalmem } from "node:os";
 import type { BenchResult } from "./result.ts";
 import { markdownTable, targetText } from "./table.ts";
 
-/** Where prose ends, as everywhere in the repository. */
 const COLUMNS = 100;
 
-/** What each scenario measures, for the reader of the report. */
 const EXPLANATIONS: Readonly<Record<string, string>> = {
   "outbox-enqueue":
     "One business row and one message in a transaction on 8 connections, and 100 messages in one call. Raw: the same statements by hand on 8 connections, each body made into JSON as a program would.",
@@ -55,7 +53,7 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads lines of results, newest last; a later line of the same scenario, database and variant
+ * Reads result lines, the newest last; a later line of the same scenario, database and variant
  * replaces an earlier one.
  */
 function readResults(files: readonly string[]): BenchResult[] {
@@ -70,7 +68,6 @@ function readResults(files: readonly string[]): BenchResult[] {
   return [...latest.values()];
 }
 
-/** Text of the report. */
 function reportOf(results: readonly BenchResult[]): string {
   const scenarios = [...new Set(results.map(({ scenario }) => scenario))];
   const missed = results.flatMap((result) =>
@@ -107,7 +104,7 @@ function reportOf(results: readonly BenchResult[]): string {
     .join("\n");
 }
 
-/** Prose in lines of at most 100 columns, those of a list item indented; a table as it is. */
+/** Wraps prose at 100 columns, with indented list items; tables stay. */
 function wrapped(text: string): string[] {
   if (text.startsWith("|")) return [text];
   const lines = [""];
@@ -120,7 +117,7 @@ function wrapped(text: string): string[] {
   return lines;
 }
 
-/** The scenario stands in the heading. */
+/** The heading has the scenario. */
 function withoutScenario(result: BenchResult): BenchResult {
   return { ...result, scenario: "" };
 }
@@ -135,7 +132,6 @@ function machineLines(results: readonly BenchResult[]): string[] {
   ];
 }
 
-/** Reads `files` and writes `target`. Returns how many targets were missed. */
 export function writeReport(files: readonly string[], target: string): number {
   const results = readResults(files);
   writeFileSync(target, reportOf(results));

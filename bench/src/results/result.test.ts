@@ -4,7 +4,7 @@ import type { BenchDatabase } from "../servers/server.ts";
 import { atLeast, atMost, resultOf } from "./result.ts";
 import { plainTable } from "./table.ts";
 
-/** A result needs only the name and version of its database. */
+/** A result only needs name and version of its database. */
 const database = { product: "mariadb", version: "10.11" } as BenchDatabase;
 
 function run(wallMs: number, more: Partial<Measurement> = {}): Measurement {
@@ -13,7 +13,7 @@ function run(wallMs: number, more: Partial<Measurement> = {}): Measurement {
 }
 
 test("the ratio is the median of neighboring runs, not the ratio of medians", () => {
-  // The machine was slow in the second pair: both of its runs are, and the ratio is what it was.
+  // The machine was slow in the second pair: both runs are slow, and the ratio stays.
   const { ratioToRaw, ratePerSecond, rawRatePerSecond } = resultOf({
     scenario: "outbox-drain",
     database,

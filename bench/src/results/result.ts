@@ -1,9 +1,8 @@
-/** One line of results: what `--json` prints and what bench/RESULTS.md is made from. */
+/** One line of results, printed by `--json` and the source of bench/RESULTS.md. */
 import { type Measurement, rateOf } from "../measure/meter.ts";
 import { median, medianOrNull, rounded } from "../measure/statistics.ts";
 import type { BenchDatabase, Product } from "../servers/server.ts";
 
-/** A figure that has a target, and whether it was met. */
 export interface Target {
   readonly figure: string;
   readonly atLeast?: number;
@@ -12,10 +11,7 @@ export interface Target {
   readonly met: boolean;
 }
 
-/**
- * The fields of the issue first; null where a figure does not exist for the scenario. All are
- * medians of `runs` runs.
- */
+/** All figures are medians of `runs` runs; null if a scenario does not have it. */
 export interface BenchResult {
   readonly scenario: string;
   readonly database: Product;
@@ -24,8 +20,8 @@ export interface BenchResult {
   readonly ratePerSecond: number | null;
   readonly rawRatePerSecond: number | null;
   /**
-   * Median of the runs' own ratios: each run of ours is divided by the raw run right before it, so
-   * that slow minutes cancel out.
+   * Median of the runs' ratios: each of our runs is divided by the raw run right before it, so that
+   * slow minutes cancel out.
    */
   readonly ratioToRaw: number | null;
   readonly statementsPerMessage: number | null;
@@ -36,27 +32,26 @@ export interface BenchResult {
   readonly rawClientCpuMsPer1000: number | null;
   readonly rawServerCpuMsPer1000: number | null;
   /**
-   * Processor share of programs that had no part in it, in the worst run: how far the rates can be
+   * Processor share of unrelated programs in the worst run, which shows how far the rates can be
    * trusted.
    */
   readonly foreignCpuPercent: number | null;
   readonly runs: number;
-  /** What else the scenario measured, by name with its unit. */
+  /** Other figures of the scenario, by name with unit. */
   readonly figures: Readonly<Record<string, number | string | null>>;
   readonly targets: readonly Target[];
   readonly serverVersion: string;
   readonly node: string;
-  /** When it was measured, ISO 8601. */
+  /** Time of measurement, ISO 8601. */
   readonly at: string;
 }
 
-/** What a scenario adds to the measurements. */
 export interface ResultInput {
   readonly scenario: string;
   readonly database: BenchDatabase;
   readonly variant: string;
   readonly ours: readonly Measurement[];
-  /** The raw runs, in the same order; empty when the scenario has none. */
+  /** The raw runs in the same order; empty if there are none. */
   readonly raw?: readonly Measurement[];
   readonly p50Ms?: number | null;
   readonly p99Ms?: number | null;
@@ -65,7 +60,6 @@ export interface ResultInput {
   readonly targets?: (result: BenchResult) => readonly Target[];
 }
 
-/** Makes the line. */
 export function resultOf(input: ResultInput): BenchResult {
   const { ours, raw = [] } = input;
   const result: BenchResult = {
@@ -94,7 +88,7 @@ export function resultOf(input: ResultInput): BenchResult {
   return { ...result, targets: input.targets?.(result) ?? [] };
 }
 
-/** CPU time of 1,000 messages; null when it is unknown. */
+/** CPU time of 1,000 messages; null if unknown. */
 export function msPer1000(
   runs: readonly Measurement[],
   whose: "clientCpuMs" | "serverCpuMs" | "otherCpuMs",
@@ -103,7 +97,7 @@ export function msPer1000(
   return rounded(medianOrNull(each), 2);
 }
 
-/** Median of the ratios of runs that were made right after each other. */
+/** Median of the ratios of neighboring runs. */
 export function ratioOfRuns(ours: readonly Measurement[], other: readonly Measurement[]): number | null {
   const ratios = ours.flatMap((run, index) => {
     const beside = other[index];
@@ -112,12 +106,11 @@ export function ratioOfRuns(ours: readonly Measurement[], other: readonly Measur
   return median(ratios) ?? null;
 }
 
-/** A target with a lower limit. A figure that could not be measured does not meet it. */
+/** A target with a lower limit. An unknown figure misses it. */
 export function atLeast(figure: string, value: number | null, limit: number): Target {
   return { figure, atLeast: limit, value, met: value !== null && value >= limit };
 }
 
-/** A target with an upper limit. */
 export function atMost(figure: string, value: number | null, limit: number): Target {
   return { figure, atMost: limit, value, met: value !== null && value <= limit };
 }
@@ -127,10 +120,7 @@ function worst(values: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : rounded(Math.max(...known), 0);
 }
 
-/**
- * CPU time of a message in our runs, of the client and all servers together, as a share of theirs
- * right before.
- */
+/** CPU time of a message in our runs, client and all servers, as a share of theirs right before. */
 export function shareOfCpu(ours: readonly Measurement[], theirs: readonly Measurement[]): number | null {
   const each = ({ clientCpuMs, messages, otherCpuMs, serverCpuMs }: Measurement): number | null =>
     serverCpuMs === null || otherCpuMs === null ? null : (clientCpuMs + serverCpuMs + otherCpuMs) / messages;

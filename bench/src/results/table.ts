@@ -1,10 +1,10 @@
-/** Results as a table: plain for a terminal, with bars for Markdown. */
+/** Results as a table: plain for a terminal, or Markdown. */
 import type { BenchResult, Target } from "./result.ts";
 
 interface Column {
   readonly title: string;
   readonly cell: (result: BenchResult) => string;
-  /** Left out when every row is empty. */
+  /** Omitted if every row is empty. */
   readonly optional?: boolean;
 }
 
@@ -26,7 +26,7 @@ const COLUMNS: readonly Column[] = [
   { title: "also", cell: ({ figures }) => figuresText(figures), optional: true },
 ];
 
-/** Cells of the columns that say something. The first line holds the titles. */
+/** Cells of the non-empty columns. The first line holds the titles. */
 function cellsOf(results: readonly BenchResult[]): string[][] {
   const shown = COLUMNS.filter(
     ({ cell, optional }) => optional !== true || results.some((result) => cell(result) !== ""),
@@ -34,7 +34,6 @@ function cellsOf(results: readonly BenchResult[]): string[][] {
   return [shown.map(({ title }) => title), ...results.map((result) => shown.map(({ cell }) => cell(result)))];
 }
 
-/** For people at a terminal. */
 export function plainTable(results: readonly BenchResult[]): string {
   const lines = cellsOf(results);
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => (line[column] ?? "").length)));
@@ -48,7 +47,6 @@ export function plainTable(results: readonly BenchResult[]): string {
     .join("\n");
 }
 
-/** For bench/RESULTS.md. */
 export function markdownTable(results: readonly BenchResult[]): string {
   const [titles = [], ...rows] = cellsOf(results);
   const line = (cells: readonly string[]): string => `| ${cells.map((cell) => cell || "–").join(" | ")} |`;
@@ -67,7 +65,7 @@ function figuresText(figures: BenchResult["figures"]): string {
     .join(", ");
 }
 
-/** Ours, and in parentheses the raw loop's. */
+/** Ours, with the raw loop's in parentheses. */
 function beside(ours: number | null, raw: number | null): string {
   return raw === null ? plain(ours) : `${plain(ours)} (raw ${plain(raw)})`;
 }

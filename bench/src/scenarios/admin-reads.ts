@@ -1,6 +1,6 @@
 /**
- * What an operator waits for on a big table: each read of `rowpost status` and `rowpost list`
- * beside its budget. 2,000,000 rows a second apart, one in 400 of them failed.
+ * Reads of `rowpost status` and `rowpost list` on a big table, each with its budget. 2,000,000 rows
+ * a second apart, one in 400 of them failed.
  */
 import type { MessageAdmin } from "rowpost/admin";
 import { median, rounded } from "../measure/statistics.ts";
@@ -10,7 +10,7 @@ import { HISTORY_ROWS } from "../servers/server.ts";
 import { type BenchContext, type Scenario, wanted } from "./scenario.ts";
 
 const BUDGET_MS = 50;
-/** Reads of one run; the first one of all warms the caches up. */
+/** Reads of one run; the very first one warms the caches up. */
 const READS = 20;
 
 interface Read {
@@ -18,7 +18,7 @@ interface Read {
   readonly read: (admin: MessageAdmin, rows: number) => Promise<unknown>;
 }
 
-/** So many seconds ago, as old as the row before so many others. */
+/** Row n from the end is n seconds old. */
 const secondsAgo = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
 
 const READ_VARIANTS: readonly Read[] = [

@@ -6,13 +6,11 @@ import type { NewMessage } from "rowpost";
 import { keyOf } from "../relay/messages.ts";
 import { type BenchDatabase, BODY_BYTES } from "../servers/server.ts";
 
-/** What a message body is before it is made into JSON. */
 export interface OrderBody {
   readonly orderId: number;
   readonly note: string;
 }
 
-/** Makes the order table. */
 export async function createOrderTable(database: BenchDatabase): Promise<void> {
   const id = {
     mysql: "id BIGINT AUTO_INCREMENT PRIMARY KEY",
@@ -40,7 +38,6 @@ function orderBody(number: number): OrderBody {
   return { orderId: number, note: "x".repeat(BODY_BYTES - JSON.stringify(short).length) };
 }
 
-/** The message about an order. */
 export function orderMessage(number: number): NewMessage<OrderBody> {
   return { type: "order.created", key: keyOf(number), topic: "orders", body: orderBody(number) };
 }

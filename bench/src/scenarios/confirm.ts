@@ -1,6 +1,6 @@
 /**
- * Messages that consumers confirm, 500 at a time, beside the UPDATE that one would write by hand
- * for the same rows, in a transaction of the same size.
+ * Confirmations, 500 at a time, compared with a hand-written UPDATE of the same rows in a
+ * transaction of the same size.
  */
 import { type Confirmation, createOutbox } from "rowpost";
 import { type Measurement, startMeter } from "../measure/meter.ts";
@@ -12,7 +12,6 @@ import { type BenchContext, inTurnTold, type Scenario } from "./scenario.ts";
 
 const MESSAGES = 50_000;
 const BATCH = 500;
-/** Type of loaded rows. */
 const TYPE = "order.created";
 
 export const confirm: Scenario = { variants: ["batches"], measure: measureAll };
@@ -40,7 +39,7 @@ async function measureAll(context: BenchContext): Promise<void> {
   );
 }
 
-/** Keys of each batch, in the order in which consumers would have them: as they were sent. */
+/** Keys of each batch, in the order of sending, as consumers would have them. */
 function batchesOf(messages: number): string[][] {
   return Array.from({ length: Math.ceil(messages / BATCH) }, (_, batch) =>
     Array.from({ length: Math.min(BATCH, messages - batch * BATCH) }, (__, place) => keyOf(batch * BATCH + place)),

@@ -1,7 +1,7 @@
 /**
- * The console over a table with 10,000,000 rows while a relay publishes 2,000 messages a second:
- * each page beside the time it may take, a bulk retry, what twenty viewers cost the relay, and the
- * queries of CAP's dashboard on the same table.
+ * The console over 10,000,000 rows while a relay publishes 2,000 messages a second: each page with
+ * its time limit, a bulk retry, the cost of twenty viewers for the relay, and the queries of CAP's
+ * dashboard on the same table.
  */
 import { type AskedConsole, openConsole } from "../console/asking.ts";
 import { looksAt, PAGES, watch } from "../console/pages.ts";
@@ -13,11 +13,11 @@ import { type BenchContext, inTurnTold, type Scenario, wanted } from "./scenario
 
 const ROWS = 10_000_000;
 const QUICK_ROWS = 20_000;
-/** Messages a second that are published meanwhile, in 20 transactions. */
+/** Messages published a second meanwhile, in 20 transactions. */
 const PUBLISHED = 2_000;
-/** Numbers of those, beyond the loaded ones. */
+/** Their numbers, beyond the loaded ones. */
 const FIRST_PUBLISHED = 100_000_000;
-/** Failed messages that are retried at once, and how many a second that has to be. */
+/** Failed messages retried at once, and the required rate. */
 const RETRIED = 20_000;
 const RETRIED_PER_SECOND = 5_000;
 /** Messages of a drain beside the viewers, and the share of its rate that they may cost. */
@@ -75,7 +75,7 @@ function reportTimes(context: BenchContext, variant: string, times: readonly num
   );
 }
 
-/** Messages come in at a steady rate while the work is done. */
+/** Messages come in at a steady rate during the work. */
 async function beside(database: BenchDatabase, work: () => Promise<void>): Promise<void> {
   let first = FIRST_PUBLISHED;
   let ended = false;
@@ -96,7 +96,7 @@ async function beside(database: BenchDatabase, work: () => Promise<void>): Promi
   }
 }
 
-/** A drain alone, and the same beside the viewers. */
+/** A drain alone, and beside the viewers. */
 async function measureViewers(context: BenchContext, relay: RelayProcess, console: AskedConsole): Promise<void> {
   const { database, options } = context;
   let first = 2 * FIRST_PUBLISHED;
@@ -178,8 +178,8 @@ async function measureBulk(context: BenchContext, console: AskedConsole): Promis
 }
 
 /**
- * What the dashboard of DotNetCore.CAP asks, as its storage for MySQL and PostgreSQL does: five
- * counts every two seconds, and a count with each page. Ours has one table, so it is counted twice.
+ * The queries of DotNetCore.CAP's dashboard with its storage for MySQL and PostgreSQL: five counts
+ * every two seconds, and a count with each page. We have one table, so it is counted twice.
  */
 async function measureCap(context: BenchContext): Promise<void> {
   const connection = await context.database.connect("program");

@@ -1,6 +1,6 @@
 /**
- * What it costs to handle a message once: its effect, a row, and what the inbox keeps in one
- * transaction on 8 connections, beside the same two INSERTs by hand.
+ * Cost of handling a message once: its effect (a row) and the inbox's record in one transaction on
+ * 8 connections, compared with the same two INSERTs by hand.
  */
 import { createInbox } from "rowpost/inbox";
 import { type Measurement, startMeter } from "../measure/meter.ts";
@@ -14,7 +14,7 @@ import { type BenchContext, inTurn, type Scenario, wanted } from "./scenario.ts"
 
 type Variant = "own" | "joined";
 
-/** In a transaction that the inbox begins; in one of the program's, behind a savepoint. */
+/** In a transaction of the inbox, or in one of the program after a savepoint. */
 const VARIANTS: readonly Variant[] = ["own", "joined"];
 const MESSAGES = 20_000;
 const TYPE = "order.paid";
@@ -55,7 +55,7 @@ async function inboxVariant(context: BenchContext, variant: Variant): Promise<vo
       variant: variant === "own" ? "1 effect" : "1 effect, in the program's transaction",
       ...measured,
       figures: { connections: CONNECTIONS },
-      // The savepoint and its release are two statements more, which by hand would be there too.
+      // The savepoint and its release are two more statements, which hand-written code needs too.
       targets: (result) => (variant === "own" ? [atLeast("ratioToRaw", result.ratioToRaw, 0.9)] : []),
     }),
   );
@@ -65,7 +65,7 @@ function effectOf(database: BenchDatabase, number: number): BareStatement {
   return { name: "bench_order", text: insertOrder(database), params: orderValues(number) };
 }
 
-/** As one would write it by hand. */
+/** As written by hand. */
 function identityOf(database: BenchDatabase, number: number): BareStatement {
   const now = { mysql: "UTC_TIMESTAMP(3)", mariadb: "UTC_TIMESTAMP(3)", postgres: "now()", sqlite: "datetime('now')" };
   const values = [1, 2, 3, 4].map((position) => database.placeholder(position)).join(", ");

@@ -1,4 +1,4 @@
-/** Large bodies: what a relay process holds in memory of them, and over a narrow link. */
+/** Large bodies: memory of a relay process, and over a narrow link. */
 import { measureBeside } from "../isolation/beside.ts";
 import { startEndpoints } from "../isolation/endpoints.ts";
 import { openNarrowLink } from "../isolation/narrow-link.ts";
@@ -9,7 +9,7 @@ import { type BenchContext, type Scenario, wanted } from "./scenario.ts";
 
 const SCENARIO = "isolation-bytes";
 const MEGABYTE = 1_000_000;
-/** What a relay may take of a container with 1 GB. */
+/** A relay's share of a container with 1 GB. */
 const RSS_MB = 512;
 const LARGE = { rows: 1_000, bytes: MEGABYTE, answersAfterMs: 2_000 } as const;
 const HUGE = { rows: 80, bytes: 4 * 1_048_576, bytesPerSecond: 12_000_000, withinSeconds: 90 } as const;

@@ -1,4 +1,4 @@
-/** A topic whose endpoint never answers, or answers late, beside a topic whose endpoint is well. */
+/** A topic whose endpoint never answers, or late, beside a topic with a healthy endpoint. */
 import { measureBeside, type Neighbor } from "../isolation/beside.ts";
 import { type Scenario, wanted } from "./scenario.ts";
 

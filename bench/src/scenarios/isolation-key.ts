@@ -1,4 +1,4 @@
-/** An ordering key whose head has failed, with many followers, beside another topic. */
+/** An ordering key with a failed head and many followers, beside another topic. */
 import { measureBeside } from "../isolation/beside.ts";
 import { type Scenario, wanted } from "./scenario.ts";
 

@@ -1,4 +1,3 @@
-/** Runs of a scenario that measures latency, and their line. */
 import type { LatencyRun } from "../measure/open-loop.ts";
 import { medianOrNull, percentile, rounded } from "../measure/statistics.ts";
 import { atMost, resultOf } from "../results/result.ts";
@@ -6,29 +5,27 @@ import type { BenchContext } from "./scenario.ts";
 
 const MESSAGES = 1_000;
 
-/** Where the reader is: in the producer's process, or in another one. */
+/** Location of the reader relative to the producer. */
 export type Reader = "same process" | "other process";
 
-/** Highest figures in milliseconds. */
+/** Limits in milliseconds. */
 export interface LatencyLimits {
   readonly sameProcess: { readonly p50: number };
-  /** Another process, on PostgreSQL: NOTIFY brings it close to the same process. */
+  /** Another process on PostgreSQL: NOTIFY brings it close to the same process. */
   readonly notified: { readonly p50: number; readonly p99?: number };
 }
 
-/** Another process on the others: it has to poll. */
+/** Another process on other databases, which has to poll. */
 const POLLED = { p50: 25, p99: 80 };
 
 export interface LatencyVariant {
   readonly scenario: string;
   readonly variant: Reader;
-  /** Transactions that begin in a second. */
   readonly rate: number;
   readonly run: (messages: number) => Promise<LatencyRun>;
   readonly limits: LatencyLimits;
 }
 
-/** Measures and reports the medians of the runs' percentiles. */
 export async function reportLatency(context: BenchContext, measured: LatencyVariant): Promise<void> {
   const { database, options } = context;
   const { scenario, variant, rate, run, limits } = measured;

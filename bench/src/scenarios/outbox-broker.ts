@@ -1,6 +1,6 @@
 /**
- * A drain into a real broker, beside the two things that can limit it: the broker's bare client
- * with the very batches of the drain, and the drain into a broker that answers at once.
+ * A drain into a real broker, compared with its two possible limits: the broker's bare client with
+ * the same batches, and a drain into the instant broker.
  */
 import type { Broker, OutgoingMessage } from "rowpost";
 import { UsageError } from "../arguments.ts";
@@ -19,9 +19,7 @@ import type { BenchContext, Scenario } from "./scenario.ts";
 const MESSAGES = 50_000;
 const WARM_UP = 5_000;
 
-/**
- * What the relay handed to the broker during a drain: the batches, and how many calls ran at once.
- */
+/** The relay's calls during a drain: the batches, and the concurrent calls. */
 interface Recording {
   readonly batches: (readonly OutgoingMessage[])[];
   running: number;
@@ -35,11 +33,10 @@ interface Run {
   readonly bare: Measurement;
 }
 
-/** The broker of a run, its topic, and what it costs. */
 interface Place extends BenchContext {
   readonly server: BrokerServer;
   readonly topic: string;
-  /** CPU time of the broker's process; undefined when it is not on this machine. */
+  /** CPU time of the broker's process; undefined if it is not on this machine. */
   readonly brokerCpuMs: () => number | undefined;
 }
 
@@ -131,7 +128,7 @@ function recorded(broker: Broker, recording: Recording): Broker {
   };
 }
 
-/** The recorded batches again, as many at once as there were at most. */
+/** The recorded batches again, with the recorded maximum of concurrent calls. */
 async function bareClient({ server, topic, brokerCpuMs }: Place, recording: Recording): Promise<Measurement> {
   const producer = await server.bareProducer(topic);
   const messages = recording.batches.reduce((sum, batch) => sum + batch.length, 0);

@@ -1,6 +1,6 @@
 /**
- * How fast waiting rows go to a broker that answers at once: with the mark 发送中 and without it,
- * with a table full of rows that are not due, and with two relay processes.
+ * Drain rates into the instant broker: with and without the mark 发送中, with a table full of rows
+ * that are not due, and with two relay processes.
  */
 import { type Measurement, rateOf, startMeter } from "../measure/meter.ts";
 import { type ProfileRun, startProfile } from "../measure/profile.ts";
@@ -26,8 +26,8 @@ const DRAINS: Readonly<Record<string, Drain>> = {
   "delete-off": { name: "delete at settle, sendingMark off", sendingMark: "off", onSent: "delete", toFloor: 0.7 },
 };
 /**
- * Two relays on two processors that the database needs too share what one had: that is for
- * information. What a second relay is for shows where a broker keeps each of them waiting.
+ * Two relays on two processors that the database needs too share the capacity of one, so that rate
+ * is for information. A second relay helps if a broker keeps each of them waiting.
  */
 const TWO_RELAYS: Readonly<Record<string, TwoRelays>> = {
   "two-relays": { name: "two relay processes" },
@@ -42,13 +42,12 @@ const TWO_RELAYS: Readonly<Record<string, TwoRelays>> = {
 interface TwoRelays {
   readonly name: string;
   readonly messagesPerSecond?: number;
-  /** Of the messages of the other drains. */
+  /** Share of the other drains' messages. */
   readonly share?: number;
   /** Least rate as a multiple of one relay's; absent: for information. */
   readonly toOne?: number;
 }
 
-/** One way to drain. */
 interface Drain {
   readonly name: string;
   readonly sendingMark: "on" | "off";
@@ -57,9 +56,7 @@ interface Drain {
   readonly toFloor?: number;
 }
 
-/**
- * Rows that stand beside the waiting ones, as multiples of these: 1,000,000 and 100,000 for 50,000.
- */
+/** Rows beside the waiting ones, as multiples of them: 1,000,000 and 100,000 for 50,000. */
 const BESIDE: Readonly<Record<string, { readonly kind: RowKind; readonly times: number }>> = {
   finished: { kind: "finished", times: 20 },
   delayed: { kind: "delayed", times: 2 },
@@ -74,14 +71,14 @@ export const outboxDrain: Scenario = {
 async function measureAll(context: BenchContext): Promise<void> {
   const messages = context.options.messages ?? MESSAGES;
   for (const [variant, drain] of Object.entries(DRAINS)) {
-    // Refused there: it is slower than the mark.
+    // Refused on SQLite, where it is slower than the mark.
     if (drain.sendingMark === "off" && context.database.product === "sqlite") continue;
     if (wanted(context, variant)) await drainBesideRaw(context, messages, drain);
   }
   const beside = Object.keys(BESIDE).filter((variant) => wanted(context, variant));
   if (beside.length > 0) await drainBesideRows(context, messages, beside);
   for (const [variant, how] of Object.entries(TWO_RELAYS)) {
-    // SQLite has one shard, which one of them holds.
+    // SQLite has one shard, held by one of them.
     if (how.toOne !== undefined && context.database.product === "sqlite") continue;
     if (wanted(context, variant)) await drainByTwo(context, Math.ceil(messages * (how.share ?? 1)), how);
   }
@@ -189,14 +186,12 @@ async function ourRun(
   return await measureDrain({ database, messages, sendingMark, onSent, profile });
 }
 
-/** An empty table, then the waiting rows. */
 async function fill(database: BenchDatabase, messages: number): Promise<void> {
   await database.clear();
   await database.load({ kind: "waiting", count: messages, first: 1 });
   await database.tidy();
 }
 
-/** A table in which most rows are not due. */
 interface Crowded {
   readonly variant: string;
   readonly runs: Measurement[];
@@ -205,7 +200,7 @@ interface Crowded {
 }
 
 /**
- * Rows that are not due must not slow down the others: the rate beside them against the rate in a
+ * Rows that are not due must not slow down the others: compares the rate beside them with that of a
  * table without them, in turn.
  */
 async function drainBesideRows(context: BenchContext, messages: number, variants: readonly string[]): Promise<void> {

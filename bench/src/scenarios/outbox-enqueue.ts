@@ -1,6 +1,7 @@
 /**
- * What the library costs a program that writes messages: a business row and a message in one
- * transaction on 8 connections, and 100 messages in one call, beside the same statements by hand.
+ * Cost of the library for a program that writes messages: a business row and a message in one
+ * transaction on 8 connections, and 100 messages in one call, compared with the same statements by
+ * hand.
  */
 import { createOutbox } from "rowpost";
 import { type Measurement, startMeter } from "../measure/meter.ts";
@@ -15,13 +16,12 @@ import { type BenchContext, inTurn, type Scenario, wanted } from "./scenario.ts"
 
 interface Variant {
   readonly name: string;
-  /** Messages in one transaction. */
   readonly batch: number;
   readonly messages: number;
   readonly limit: number;
 }
 
-/** Some three seconds each on two slow cores. */
+/** About three seconds each on two slow cores. */
 const VARIANTS: readonly Variant[] = [
   { name: "single", batch: 1, messages: 8_000, limit: 0.9 },
   { name: "batch-100", batch: 100, messages: 40_000, limit: 0.85 },
@@ -77,7 +77,7 @@ interface RawTransaction {
 }
 
 /**
- * By hand: statements made beforehand; only the bodies become JSON within the measured time, since
+ * By hand with prepared statements; only the bodies become JSON within the measured time, since
  * every program has to do that.
  */
 async function rawRun(

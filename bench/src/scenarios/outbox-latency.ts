@@ -1,6 +1,6 @@
 /**
  * From commit to publish at 200 messages a second, with the relay in the producer's process and in
- * another one; and what an idle relay costs.
+ * another one; and the cost of an idle relay.
  */
 import { createOutbox, createRelay } from "rowpost";
 import { instantBroker } from "../broker.ts";
@@ -108,9 +108,7 @@ async function produce(
   });
 }
 
-/**
- * Statements and CPU time of a relay that has nothing to do, some seconds after its last message.
- */
+/** Statements and CPU time of an idle relay, some seconds after its last message. */
 async function idleCost(context: BenchContext): Promise<void> {
   const { database } = context;
   await database.clear();

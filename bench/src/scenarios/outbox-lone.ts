@@ -1,7 +1,6 @@
 /**
- * What a message costs that comes alone: 200 transactions a second with an order and one message,
- * the program by itself, beside our relay, and the same with peers. The figures are of processor
- * time: what the outbox adds to the program.
+ * Cost of a single message: 200 transactions a second with an order and one message, alone, beside
+ * our relay, and with peers. The figures are CPU time that the outbox adds to the program.
  */
 import { graphileLoads, gruelboxLoads, type Load, ourLoads } from "../lone/loads.ts";
 import { type LoneRun, RATE } from "../lone/program.ts";
@@ -14,7 +13,6 @@ const MESSAGES = 2_000;
 
 export const outboxLone: Scenario = { variants: ["relay", "graphile-worker", "gruelbox"], measure };
 
-/** Runs of each load. */
 type Runs = ReadonlyMap<string, readonly LoneRun[]>;
 
 async function measure(context: BenchContext): Promise<void> {
@@ -48,11 +46,10 @@ type Part = "client" | "server" | "both";
 interface Line {
   readonly variant: string;
   readonly load: string;
-  /** The load without what the line is about. */
   readonly beside: string;
-  /** What it is about has a process of its own, whose CPU time is the client's part. */
+  /** It runs in a separate process, whose CPU time is the client's part. */
   readonly ofItsOwn?: boolean;
-  /** It is to cost no more than that. */
+  /** Upper limit. */
   readonly peer?: Line | undefined;
 }
 
@@ -84,13 +81,13 @@ function report(context: BenchContext, runs: Runs, line: Line): void {
   context.report(result);
 }
 
-/** Above the load beside it, a message; drivers count those of their own process. */
+/** Statements a message beyond the load to subtract; drivers count those of their own process. */
 function statementsOf({ measurement, relayStatements }: LoneRun, beside: LoneRun | undefined): number | null {
   if (beside === undefined || Number.isNaN(measurement.statements)) return null;
   return (measurement.statements - beside.measurement.statements) / measurement.messages + (relayStatements ?? 0);
 }
 
-/** What a message costs above the load beside it, as the median over neighboring runs. */
+/** Cost of a message beyond the load to subtract, as the median over neighboring runs. */
 function added(runs: Runs, { load, beside, ofItsOwn = false }: Line, part: Part): number | null {
   const without = runs.get(beside) ?? [];
   const each = (runs.get(load) ?? []).map(({ measurement }, index) => {

@@ -1,6 +1,6 @@
 /**
- * Highest resident memory of a relay that works on a backlog of a million rows: it must not grow
- * with the table.
+ * Highest resident memory of a relay on a backlog of a million rows: it must not grow with the
+ * table.
  */
 import { median, rounded } from "../measure/statistics.ts";
 import { startRelayProcess } from "../relay/processes.ts";
@@ -9,10 +9,7 @@ import type { BenchContext, Scenario } from "./scenario.ts";
 
 const BACKLOG = 1_000_000;
 const MEGABYTE = 1_000_000;
-/**
- * Long enough for several full garbage collections; the whole backlog would take minutes and show
- * nothing more.
- */
+/** Several full garbage collections; the whole backlog would take minutes and show nothing more. */
 const WORK_MS = 15_000;
 
 export const outboxMemory: Scenario = { variants: [], measure: drainBacklog };
@@ -35,7 +32,7 @@ async function drainBacklog(context: BenchContext): Promise<void> {
   const published = relay.published();
   const memory = relay.memory();
   await relay.stop();
-  // A relay that does nothing needs no memory.
+  // An idle relay would need no memory.
   if (published === 0) throw new Error(`nothing of the backlog was published within ${WORK_MS / 1000} s`);
   const highest = rounded(memory === undefined ? null : memory.highest / MEGABYTE, 1);
   const line = resultOf({

@@ -1,6 +1,6 @@
 /**
- * A broker that is away for some seconds while messages come in: how soon after it is back the
- * first one arrives, and all that have waited.
+ * A broker that is away for some seconds while messages come in: time from its return to the first
+ * message, and to all waiting ones.
  */
 import { createOutbox } from "rowpost";
 import { startEndpoints } from "../isolation/endpoints.ts";

@@ -1,7 +1,7 @@
 /**
- * Appends of 100 messages by 4 producers of one process, beside the same rows by hand: one
- * transaction after the other on one connection, as everywhere, and on as many as there are
- * producers, which nothing keeps in order then.
+ * Appends of 100 messages by 4 producers of one process, compared with the same rows by hand: in
+ * one connection's consecutive transactions, and on a connection for each producer, which keeps no
+ * order.
  */
 import type { Measurement } from "../measure/meter.ts";
 import { appendAll } from "../queue/measured.ts";
@@ -41,7 +41,7 @@ async function measure(context: BenchContext): Promise<void> {
   );
 }
 
-/** SQLite has one writer: there it would be the same once more. */
+/** SQLite has one writer, so it would be the same. */
 async function besideEachOther(context: BenchContext, messages: number) {
   context.progress(`raw on ${PRODUCERS} connections`);
   const { wallMs } = await rawRun(context.database, messages, PRODUCERS);

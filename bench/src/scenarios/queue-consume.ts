@@ -1,6 +1,6 @@
 /**
- * How fast groups read a topic: a record for each message, a record for a batch, three groups, and
- * beside what must not matter: an old snapshot, and redeliveries that wait.
+ * Rate of groups that read a topic: a record for each message, a record for a batch, three groups,
+ * and beside things that must not matter: an old snapshot and waiting redeliveries.
  */
 import { type Measurement, rateOf } from "../measure/meter.ts";
 import { median, rounded } from "../measure/statistics.ts";
@@ -121,7 +121,7 @@ function cpuOf(runs: readonly Measurement[]): number {
   return (msPer1000(runs, "clientCpuMs") ?? Number.NaN) + (msPer1000(runs, "serverCpuMs") ?? Number.NaN);
 }
 
-/** What stands in the way; returns what takes it out. */
+/** Adds the obstacle; returns a function that removes it. */
 type Obstacle = (database: BenchDatabase, group: string) => Promise<() => Promise<void>>;
 
 async function besideOther(

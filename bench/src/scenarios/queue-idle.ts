@@ -1,7 +1,4 @@
-/**
- * What consumers cost that have nothing to do: connections, statements and processor time of one
- * process.
- */
+/** Cost of idle consumers: connections, statements and CPU time of one process. */
 import { setTimeout as sleep } from "node:timers/promises";
 import mysql2 from "mysql2";
 import type { Consumer, Queue } from "rowpost/queue";
@@ -15,7 +12,7 @@ import { type BenchContext, type Scenario, wanted } from "./scenario.ts";
 
 /** Groups are spread over them. */
 const TOPICS = 10;
-/** Leases are shared out, connections of the start are closed, code is compiled. */
+/** Leases are distributed, initial connections closed, code compiled. */
 const SETTLED_MS = 20_000;
 const MEASURED_MS = 20_000;
 
@@ -99,7 +96,7 @@ async function measureOnce(database: BenchDatabase, { consumers, partitions }: P
 
 let mysqlStatements: number | undefined;
 
-/** Of this process alone: MySQL counts those of everybody. */
+/** Of this process only: MySQL counts all clients. */
 async function statementsOf(database: BenchDatabase): Promise<number> {
   if (database.product === "postgres" || database.product === "sqlite") return await database.statements();
   if (mysqlStatements === undefined) {
@@ -122,7 +119,7 @@ async function makeTopics(queue: Queue, partitions: number): Promise<void> {
   }
 }
 
-/** To this database; those that measure included. */
+/** To this database, including the measuring ones. */
 async function connectionsOf(database: BenchDatabase): Promise<number> {
   if (database.product === "sqlite") return 0;
   return await database.number(

@@ -17,7 +17,6 @@ import { type BenchContext, type Scenario, wanted } from "./scenario.ts";
 const RATE = 200;
 const ALL_WITHIN_MS = 60_000;
 
-/** Numbers of messages, and when they were handled. */
 interface Handled {
   readonly atMs: ReadonlyMap<number, number>;
   readonly pids: readonly number[];

@@ -18,12 +18,11 @@ const GROUPS = 3;
 
 export const queuePeers: Scenario = { variants: QUEUE_PEERS.map(({ name }) => name), measure: measureAll };
 
-/** What is measured of each peer, and of ours beside it. */
 interface Work {
   readonly title: string;
   readonly words: readonly string[];
   readonly groups: number;
-  /** How many times as fast ours has to be. */
+  /** Required speed of ours relative to the peer. */
   readonly target: number;
   readonly ours: (context: BenchContext, messages: number) => Promise<Measurement>;
 }
@@ -88,7 +87,7 @@ async function besidePeer(context: BenchContext, peer: QueuePeer, work: Work): P
   );
 }
 
-/** Of the server that the peer has instead of the database. */
+/** CPU time of the server that the peer uses instead of the database. */
 function redisCpu({ needs }: QueuePeer): { readonly otherCpuMs?: () => number | undefined } {
   if (needs["ROWPOST_BENCH_REDIS"] === undefined) return {};
   const pid = processListeningOn(Number(new URL(process.env["ROWPOST_BENCH_REDIS"] ?? "").port));

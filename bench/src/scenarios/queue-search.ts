@@ -1,6 +1,6 @@
 /**
- * A topic with 5,000,000 messages in twelve months: a message by its key, in every month and in
- * one, and a group that is put back.
+ * A topic with 5,000,000 messages in twelve months: a lookup by key, in every month and in one, and
+ * a rewind of a group.
  */
 import type { Queue, RewindOptions } from "rowpost/queue";
 import { percentile, rounded } from "../measure/statistics.ts";
@@ -19,7 +19,7 @@ const SEARCH_MS = 50;
 const REWINDS = 20;
 const BACK = 1_000_000;
 const REWIND_MS = 100;
-/** Ids of messages that came a millisecond after each other. */
+/** Difference of ids a millisecond apart. */
 const ID_STEP = 4_194_304n;
 const EPOCH_MS = Date.UTC(2020, 0, 1);
 
@@ -56,7 +56,7 @@ function monthsBefore(now: Date, count: number): number[] {
 
 const keyOf = (month: number, number: number): string => `order-${month}-${number}`;
 
-/** As if they had been appended then, one in each millisecond; and one now, behind all of them. */
+/** As if appended then, one in each millisecond; and one now, after all of them. */
 async function fillMonths(
   context: BenchContext,
   { database: rowpost, queue }: OpenedQueue,
@@ -91,7 +91,7 @@ async function allowRecursion(database: BenchDatabase): Promise<void> {
     await database.script(`SET SESSION ${name[database.product]} = 1000000`);
 }
 
-/** Messages of a month by their numbers: from the first to the one before the last. */
+/** Messages of a month by number: from `first` up to, but not including, the last. */
 function insertOf({ product }: BenchDatabase, month: number, first: number, last: number): string {
   const start = BigInt(Date.UTC(Math.floor(month / 100), (month % 100) - 1, 1) - EPOCH_MS) * ID_STEP;
   const isMysql = product === "mariadb" || product === "mysql";
@@ -121,7 +121,7 @@ async function searches(
   const times: number[] = [];
   for (let search = 0; search < SEARCHES; search += 1) {
     const month = range.from === undefined ? (months[search % months.length] ?? 0) : (months[6] ?? 0);
-    // A step that shares no factor with the count goes over the whole month.
+    // A step that shares no factor with the count covers the whole month.
     const key = keyOf(month, (search * 7_919) % perMonth);
     const began = performance.now();
     const found = await queue.search({ topic: TOPIC, key, ...range });

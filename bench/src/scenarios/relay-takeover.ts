@@ -1,6 +1,6 @@
 /**
- * A relay that is killed or stopped while messages come in: how long its share of them waits until
- * another process publishes it, and what the broker got twice, not at all or out of order.
+ * Kills or stops a relay while messages come in: how long its share waits until another process
+ * publishes it, and which messages the broker got twice, not at all or out of order.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
@@ -15,18 +15,17 @@ import { openRowpost } from "../rowpost.ts";
 import { orderMessage } from "./business.ts";
 import { type BenchContext, type Scenario, wanted } from "./scenario.ts";
 
-/** Messages a second. */
 const RATE = 100;
-/** Enough that each relay has some, and each key a message three times a second. */
+/** Enough for each relay to have some, with a message of each key three times a second. */
 const KEYS = 32;
-/** Signals come at any moment between two looks at the locks of other relays. */
+/** Spreads the signals over the interval at which relays look at the locks of others. */
 const SPREAD_MS = 500;
-/** Beyond the lease, which decides when nothing else does. */
+/** Beyond the lease, the last resort. */
 const LIMIT_MS = 60_000;
 
 interface Plan {
   readonly signal: "SIGKILL" | "SIGTERM";
-  /** A second relay runs already; otherwise one is started when the process has ended. */
+  /** A second relay already runs; otherwise one is started when the process has ended. */
   readonly beside: boolean;
 }
 
@@ -77,13 +76,13 @@ async function measureTakeovers(context: BenchContext): Promise<void> {
 interface Takeover {
   /** To the next publish by another process. */
   readonly publishedMs: number;
-  /** Until the relay that is started in its place has started; null beside a second one. */
+  /** Until the replacement has started; null with a second relay. */
   readonly startedMs: number | null;
 }
 
 interface Takeovers {
   readonly rounds: readonly Takeover[];
-  /** Messages that were committed; their numbers begin at 0. */
+  /** Committed messages; their numbers begin at 0. */
   readonly offered: number;
   readonly lines: readonly LedgerLine[];
 }
@@ -112,7 +111,7 @@ async function runTakeovers(context: BenchContext, variant: string, plan: Plan):
     }
     const offered = await flow.stop();
     const all = (): boolean => new Set(ledger.read().map(({ number }) => number)).size >= offered;
-    // Those that are not there by then are counted as lost.
+    // Messages missing by then count as lost.
     await until(all).catch(() => {});
     await Promise.all(relays.splice(0).map((relay) => relay.stop()));
     return { rounds, offered, lines: ledger.read() };
@@ -125,7 +124,7 @@ async function runTakeovers(context: BenchContext, variant: string, plan: Plan):
   }
 }
 
-/** One round: ends the oldest relay that publishes, and starts another in its place. */
+/** One round: ends the oldest publishing relay and starts another in its place. */
 async function takeOver(
   ledger: Ledger,
   relays: RelayProcess[],
@@ -157,7 +156,7 @@ async function takeOver(
   return { publishedMs: next.atMs - signalMs, startedMs };
 }
 
-/** Until each key has had a message from now on: the last line of a key tells its owner. */
+/** Until each key has a new message: the last line of a key shows its owner. */
 async function untilEachKey(ledger: Ledger): Promise<void> {
   const before = ledger.read().length;
   const keys = (): Set<number> =>
@@ -181,9 +180,8 @@ async function until<T>(look: () => T | undefined | false): Promise<T> {
 }
 
 /**
- * Messages at a steady rate, whether or not the last transaction is through; those of one key wait
- * for each other, so that their numbers are in the order of their commits. `stop` returns how many
- * there were.
+ * Messages at a steady rate, whether or not the last transaction has ended; those of one key wait
+ * for each other, so that their numbers follow the commits. `stop` returns their count.
  */
 function startFlow(outbox: Outbox): { stop(): Promise<number> } {
   const last = new Map<number, Promise<void>>();
@@ -208,7 +206,7 @@ function startFlow(outbox: Outbox): { stop(): Promise<number> } {
   };
 }
 
-/** By the ledger: copies beyond the first, messages without a line, first copies out of order. */
+/** From the ledger: duplicates, messages without a line, first copies out of order. */
 function judge(lines: readonly LedgerLine[], offered: number) {
   const seen = new Set<number>();
   const highest = new Map<number, number>();

@@ -1,7 +1,7 @@
 /**
- * The three ways to produce to one RocketMQ 5: our classic producer, our gRPC producer, and the
- * official Java client on the classic protocol, with equal messages in equal batches. Without a
- * relay, so that producer and broker are what is measured.
+ * Three producers for one RocketMQ 5: our classic one, our gRPC one, and the official Java client
+ * on the classic protocol, with equal messages in equal batches. Without a relay, so that only
+ * producer and broker are measured.
  */
 import type { OutgoingMessage } from "rowpost";
 import { UsageError } from "../arguments.ts";
@@ -15,7 +15,6 @@ import { openBroker } from "../rowpost.ts";
 import type { BenchContext, Scenario } from "./scenario.ts";
 
 const MESSAGES = 50_000;
-/** What a relay hands over at once, and how many calls run side by side. */
 const CALL = 500;
 const CALLS = 4;
 /** Of one request: the default of both our producers. */
@@ -25,7 +24,7 @@ const BODY = JSON.stringify({ order: "4711", total: 129.5, lines: [{ article: "A
 
 export const rocketmqProducers: Scenario = { variants: [], measure };
 
-/** A way to produce: warm, and ready to send all messages once more. */
+/** A warmed-up producer that can send all messages repeatedly. */
 interface Way {
   readonly name: string;
   send(meter: Meter): Promise<Measurement>;

@@ -1,41 +1,35 @@
-/**
- * What a scenario is: a name, what it needs, and a function that measures and returns its lines.
- */
 import type { BenchArguments } from "../arguments.ts";
 import type { RawStatements } from "../raw/statements.ts";
 import type { BenchResult } from "../results/result.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 
-/** What a scenario is given. The database is new, migrated and empty. */
+/** Context of a scenario. The database is new, migrated and empty. */
 export interface BenchContext {
   readonly database: BenchDatabase;
   /**
-   * Makes one more database on the same server, with our tables unless told otherwise; dropped at
-   * the end like the first.
+   * Creates another database on the same server, with our tables by default; dropped at the end
+   * like the first.
    */
   another(options?: { readonly migrated: boolean }): Promise<BenchDatabase>;
   readonly statements: RawStatements;
   readonly options: BenchArguments;
-  /** Tells people what happens; goes to standard error. */
+  /** Prints progress to standard error. */
   progress(text: string): void;
-  /** Prints and keeps a line as soon as it is measured. */
   report(result: BenchResult): void;
 }
 
-/** What a name on the command line stands for. */
 export interface Scenario {
-  /** What `--variant` picks from; empty: it is measured as a whole. */
+  /** Values of `--variant`; empty: it is measured as a whole. */
   readonly variants: readonly string[];
   readonly measure: (context: BenchContext) => Promise<void>;
 }
 
-/** Whether a variant was asked for. */
 export function wanted({ options }: BenchContext, variant: string): boolean {
   return options.variants.length === 0 || options.variants.includes(variant);
 }
 
 /**
- * Runs `raw` and `ours` in turn, `runs` times; raw first, so that each run of ours has its own raw
+ * Runs `raw` and `ours` in turn, `runs` times; raw first, so that each of our runs has its own raw
  * run right before it.
  */
 export async function inTurn<T>(
@@ -51,7 +45,7 @@ export async function inTurn<T>(
   return results;
 }
 
-/** The same, and says which run it is at. */
+/** The same, with progress. */
 export function inTurnTold<T>(
   context: BenchContext,
   raw: () => Promise<T>,

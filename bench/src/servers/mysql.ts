@@ -1,5 +1,5 @@
 /**
- * MySQL and MariaDB: statements are counted by the server (`Questions`), CPU time is that of its
+ * MySQL and MariaDB: the server counts statements (`Questions`), and CPU time is that of its
  * process.
  */
 import { type Connection, createConnection, type ResultSetHeader, type RowDataPacket } from "mysql2/promise";
@@ -15,7 +15,6 @@ import {
   temporaryName,
 } from "./server.ts";
 
-/** Opens the server of the URL and makes the run's own database there. */
 export async function openMysql(url: URL, suffix: string): Promise<BenchDatabase> {
   const name = temporaryName(suffix);
   const control = await createConnection(settings(url, undefined));
@@ -52,8 +51,7 @@ export async function openMysql(url: URL, suffix: string): Promise<BenchDatabase
       await control.end();
     },
     serverCpuMs: () => (serverPid === undefined ? undefined : readProcess(serverPid)?.ownMs),
-    // All clients' statements: on a server that others use at the same time the figure is an upper
-    // bound.
+    // All clients' statements: on a shared server the figure is an upper bound.
     statements: async () => Number((await rowsOf(control, "SHOW GLOBAL STATUS LIKE 'Questions'"))[0]?.["Value"]),
   };
 }
@@ -77,8 +75,8 @@ async function bareConnection(connection: Connection, as: "relay" | "program"): 
   if (as === "relay") await relaySettings(connection);
   return {
     async run({ text, params }) {
-      // The driver's prepared statement; parameters come from the library's builders, which make
-      // numbers, texts and nulls.
+      // The driver's prepared statement; the library's builders make numbers, texts and nulls as
+      // parameters.
       const [answer] = await connection.execute<RowDataPacket[] | ResultSetHeader>(
         text,
         params as (string | number | null)[],
@@ -103,8 +101,8 @@ async function rowsOf(connection: Connection, text: string): Promise<RowDataPack
 }
 
 /**
- * The process behind the port; where sockets of other users cannot be looked at, the only process
- * with a server's name.
+ * The process behind the port; if other users' sockets are not visible, the only process with a
+ * server's name.
  */
 function processOf(url: URL): number | undefined {
   const listening = processListeningOn(Number(url.port || 3306));
@@ -125,7 +123,7 @@ const FINISHED = {
 /** One row a second, as SQL; the row of the number `last` is of now. */
 const createdAt = (last: number): string => `UTC_TIMESTAMP(3) - INTERVAL (${last} - n) SECOND`;
 
-/** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
+/** Values by column, as SQL over the number `n`, in addition to those of all kinds. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
   waiting: {},
   finished: FINISHED,
@@ -161,7 +159,7 @@ async function load(control: Connection, request: LoadRequest): Promise<void> {
     `CONCAT(RPAD(${head}, ${bodyBytes - 2}, 'x'), '"}')`,
     ...Object.values(extra),
   ].join(", ");
-  // MySQL stops a recursion at 1,000 steps and MariaDB too, by different names of the setting.
+  // MySQL and MariaDB limit a recursion to 1,000 steps, with different names of the setting.
   const limit = (
     await rowsOf(
       control,
@@ -181,8 +179,8 @@ async function load(control: Connection, request: LoadRequest): Promise<void> {
 }
 
 /**
- * Waits until the purge threads have removed the old row versions of the last run, which would
- * otherwise slow down whoever runs next.
+ * Waits until the purge threads have removed the last run's old row versions, which would slow down
+ * the next run.
  */
 async function purged(control: Connection): Promise<void> {
   const end = performance.now() + 5_000;

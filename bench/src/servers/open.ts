@@ -1,15 +1,14 @@
-/** Opens databases on the server that a `--database` URL names. */
 import { openMysql } from "./mysql.ts";
 import { openPostgres } from "./postgres.ts";
 import type { BenchDatabase } from "./server.ts";
 import { openSqlite } from "./sqlite.ts";
 
-/** Makes an empty database; `suffix` tells several of one process apart. */
+/** Creates an empty database; `suffix` distinguishes several of one process. */
 export type OpenDatabase = (suffix: string) => Promise<BenchDatabase>;
 
 /**
- * `mysql://`, `mariadb://`, `postgres://`, `postgresql://` or `sqlite:FILE`; anything else is
- * undefined.
+ * `mysql://`, `mariadb://`, `postgres://`, `postgresql://` or `sqlite:FILE`; undefined for anything
+ * else.
  */
 export function openerOf(text: string): OpenDatabase | undefined {
   if (text.startsWith("sqlite:")) return (suffix) => openSqlite(text, suffix);

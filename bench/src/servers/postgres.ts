@@ -1,6 +1,6 @@
 /**
  * PostgreSQL: statements are counted at the driver (`pg_stat_statements` needs a server restart)
- * and checked against the server's own count of transactions in this database, which can never be
+ * and checked against the server's count of transactions in this database, which can never be
  * larger. CPU time is that of the postmaster and all its children.
  */
 import pg from "pg";
@@ -21,7 +21,7 @@ import {
 const uncounted = new WeakSet<object>();
 let counted = 0;
 
-/** Starts counting; in the process that runs the relay, before its first connection. */
+/** To be called in the relay's process, before its first connection. */
 export function countPostgresStatements(): () => number {
   if (!counting) {
     counting = true;
@@ -33,7 +33,6 @@ export function countPostgresStatements(): () => number {
 }
 let counting = false;
 
-/** Opens the server of the URL and makes the run's own database there. */
 export async function openPostgres(url: URL, suffix: string): Promise<BenchDatabase> {
   const name = temporaryName(suffix);
   const statements = countPostgresStatements();
@@ -90,7 +89,7 @@ async function bareConnection(url: URL, as: "relay" | "program"): Promise<BareCo
   const client = new pg.Client({ connectionString: url.href });
   await client.connect();
   if (as === "relay") {
-    // Statistics of a table that was just filled must not decide the plan.
+    // Statistics of a just filled table must not decide the plan.
     await client.query(
       "SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off",
     );
@@ -98,7 +97,7 @@ async function bareConnection(url: URL, as: "relay" | "program"): Promise<BareCo
   const names = new Map<string, string>();
   return {
     async run({ text, params }) {
-      // A program's statements have no names: behind a connection pooler they must not.
+      // A program's statements are unnamed, as required behind a connection pooler.
       if (as === "program") {
         const { rows, rowCount } = await client.query({ text, values: [...params] });
         return { rows, affected: rowCount ?? 0 };
@@ -118,7 +117,7 @@ async function bareConnection(url: URL, as: "relay" | "program"): Promise<BareCo
   };
 }
 
-/** Parent of the process that serves us; undefined when that process is not on this machine. */
+/** Parent of our server process; undefined if it is not on this machine. */
 async function postmasterOf(client: pg.Client): Promise<number | undefined> {
   const pid = Number((await client.query("SELECT pg_backend_pid() AS pid")).rows[0]?.pid);
   const backend = readProcess(pid);
@@ -137,7 +136,7 @@ const FINISHED = {
 /** One row a second, as SQL; the row of the number `last` is of now. */
 const createdAt = (last: number): string => `now() - (${last} - n) * interval '1 second'`;
 
-/** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
+/** Values by column, as SQL over the number `n`, in addition to those of all kinds. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
   waiting: {},
   finished: FINISHED,

@@ -51,7 +51,9 @@ async function loadDriver(): Promise<SqliteDriver> {
   return loaded;
 }
 
-/** The same class, counting what its handles run. The driver's own prototypes cannot be changed. */
+/**
+ * The same class, counting its handles' statements. The driver's own prototypes cannot be changed.
+ */
 function countingClass(Handle: SqliteDriver["DatabaseSync"]): SqliteDriver["DatabaseSync"] {
   return class CountingHandle extends Handle {
     override exec(text: string): void {
@@ -74,15 +76,13 @@ function countingClass(Handle: SqliteDriver["DatabaseSync"]): SqliteDriver["Data
   };
 }
 
-/** Statements of this process so far. To be called before the library opens its first handle. */
+/** Statements of this process so far. Call it before the library opens its first handle. */
 export async function countSqliteStatements(): Promise<() => number> {
   await loadDriver();
   return () => counted;
 }
 
-/**
- * Makes a file of its own in the folder of the URL's file, or in the folder for temporary files.
- */
+/** Creates a file in the folder of the URL's file, or in the temporary folder. */
 export async function openSqlite(url: string, suffix: string): Promise<BenchDatabase> {
   const given = url.replace(/^sqlite:/, "");
   const file = join(given === "" ? tmpdir() : dirname(given), `${temporaryName(suffix)}.sqlite`);
@@ -97,14 +97,13 @@ export async function openSqlite(url: string, suffix: string): Promise<BenchData
     url: `sqlite:${file}`,
     countsControl: false,
     placeholder: () => "?",
-    // A relay waits for no disk at a commit: what a power cut undoes is published again.
+    // A relay's commit does not wait for the disk: what a power failure undoes is published again.
     connect: async (as) => bareConnection(open(loaded, file, as === "relay" ? "NORMAL" : "FULL")),
     script: async (text) => control.exec(text),
     number: async (text) => Number(Object.values(control.prepare(text).all()[0] ?? {})[0]),
     load: async (request) => load(control, request),
     clear: async () => control.exec("DELETE FROM local_message"),
-    // No ANALYZE: hardly anybody runs it on a SQLite file, so the plans have to be right without
-    // it.
+    // No ANALYZE: hardly anyone runs it on a SQLite file, so plans must be right without it.
     tidy: async () => control.exec("PRAGMA wal_checkpoint(TRUNCATE)"),
     async drop() {
       control.close();
@@ -146,7 +145,7 @@ function bareConnection(handle: SqliteHandle): BareConnection {
   };
 }
 
-/** Instants as the library writes them: text that sorts like time. */
+/** As the library writes instants: text that sorts like time. */
 const NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
 const HOUR = "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour')";
 
@@ -162,7 +161,7 @@ const FINISHED = {
 /** One row a second, as SQL; the row of the number `last` is of now. */
 const createdAt = (last: number): string => `strftime('%Y-%m-%d %H:%M:%f', 'now', (n - ${last}) || ' seconds')`;
 
-/** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
+/** Values by column, as SQL over the number `n`, in addition to those of all kinds. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
   waiting: {},
   finished: FINISHED,

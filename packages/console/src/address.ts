@@ -16,22 +16,19 @@ export const PAGES = [
 ] as const;
 export type Page = (typeof PAGES)[number];
 
-/** What an address means. */
 export interface Place {
   /** Empty: the first one. */
   readonly source: string;
   readonly page: Page;
-  /** One message. */
   readonly id: string | undefined;
   readonly query: URLSearchParams;
 }
 
 const current = signal(location.href);
 
-/** Where we are. */
 export const place = computed((): Place => placeOf(new URL(current.value)));
 
-/** The same without what stands behind `#`. */
+/** Without the fragment. */
 export const here = computed((): string => {
   const { pathname, search } = new URL(current.value);
   return `${pathname}${search}`;
@@ -41,7 +38,7 @@ function placeOf(url: URL): Place {
   const base = new URL(document.baseURI).pathname;
   const below = url.pathname.startsWith(base) ? url.pathname.slice(base.length) : "";
   const [first = "", second = "", third, fourth] = below.split("/").map(decoded);
-  // m/<source>/<type>/<key>: a message by what its writer knows it by.
+  // m/<source>/<type>/<key>: a message by type and key.
   if (first === "m" && fourth !== undefined) {
     const query = new URLSearchParams({ type: third ?? "", key: fourth, in: "live,archive" });
     return { source: second, page: "messages", id: undefined, query };
@@ -59,13 +56,13 @@ function decoded(part: string): string {
   }
 }
 
-/** Address of a page. Parameters that are undefined or empty are left out. */
+/** Omits undefined and empty parameters. */
 export function hrefOf(
   source: string,
   page: Page,
   { id, query = {} }: { readonly id?: string; readonly query?: Readonly<Record<string, string | undefined>> } = {},
 ): string {
-  // Before the server has told the names of its tables.
+  // The names of the tables are not yet known.
   if (source === "") return document.baseURI;
   const pairs = Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : []));
   const search = new URLSearchParams(pairs).toString();
@@ -73,14 +70,14 @@ export function hrefOf(
   return new URL(`${path}${search === "" ? "" : `?${search}`}`, document.baseURI).href;
 }
 
-/** Goes to an address of the app; `replaces`: without a step in the history. */
+/** `replaces`: without a history entry. */
 export function go(href: string, { replaces = false }: { readonly replaces?: boolean } = {}): void {
   if (replaces) history.replaceState(null, "", href);
   else history.pushState(null, "", href);
   current.value = location.href;
 }
 
-/** Follows the links of the app and the browser's buttons. */
+/** Handles links of the app and the browser's back and forward. */
 export function watchAddress(): void {
   addEventListener("popstate", () => {
     current.value = location.href;

@@ -1,13 +1,12 @@
-/** The one place from which a screen reader is told what changed. */
+/** Announcements to screen readers, all from one place. */
 import { signal } from "@preact/signals";
 
 export const announcement = signal("");
-/** What a person did is shown for a while, too. */
+/** Result of the user's action, also shown for a while. */
 export const notice = signal("");
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Says what has been done. */
 export function announce(text: string): void {
   announcement.value = text;
   notice.value = text;
@@ -20,7 +19,7 @@ export function announce(text: string): void {
 const QUIET_MS = 10_000;
 let toldAt = -QUIET_MS;
 
-/** Says what came by itself, to screen readers only, and not more often than they can say it. */
+/** Announces background changes to screen readers only, no faster than they can speak. */
 export function tellQuietly(text: string): void {
   if (performance.now() - toldAt < QUIET_MS) return;
   toldAt = performance.now();

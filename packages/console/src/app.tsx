@@ -1,5 +1,3 @@
-/** The frame around every page: who is in, the bar above, the menu, and what is told aloud. */
-
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -83,7 +81,7 @@ function Frame() {
   );
 }
 
-/** The page of the address. The focus goes to its heading, as with a page that was loaded. */
+/** The page of the address. Focuses its heading, as after a page load. */
 function Content() {
   const { id, page, source: named } = place.value;
   const source = named || (meta.value?.sources[0]?.name ?? "");

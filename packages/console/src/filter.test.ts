@@ -1,4 +1,3 @@
-/** The filter line, pure. */
 import { expect, test } from "vitest";
 import { filterLine, parseFilter } from "./filter.ts";
 

@@ -1,10 +1,10 @@
-/** The filter line: `topic:orders state:failed after:2d`, and the query that it means. Pure. */
+/** The filter line, `topic:orders state:failed after:2d`, and its query. Pure. */
 import type { QueryOf } from "rowpost-server/api";
 import type { Dictionary } from "./language/en.ts";
 
 type FilterName = "word" | Exclude<keyof QueryOf<"messages">, "limit" | "cursor" | "budgetMs">;
 
-/** What a search can say; as in the address of the page, and of the API. */
+/** A search, as in the addresses of the page and the API. */
 export type MessageQuery = Partial<Record<FilterName, string>>;
 
 const NAMES: readonly FilterName[] = [
@@ -20,7 +20,7 @@ const SPAN_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 type Wrong = Dictionary["messages"]["wrong"];
 
-/** A line that means nothing; `told` puts it into the words of a language. */
+/** An invalid line; `told` words it in a language. */
 export class FilterError extends Error {
   readonly about: keyof Wrong;
   readonly what: string;
@@ -37,7 +37,6 @@ export class FilterError extends Error {
   }
 }
 
-/** What the page's address asks for. */
 export function queryOf(parameters: URLSearchParams): MessageQuery {
   const pairs = NAMES.flatMap((name) => {
     const value = parameters.get(name);
@@ -57,7 +56,7 @@ export function parseFilter(line: string, stateWords: readonly Dictionary["state
     const value = quoted === undefined ? (plain ?? "") : quoted.replace(/\\(.)/g, "$1");
     const field = name === undefined ? undefined : fieldNamed(name);
     if (field === undefined) {
-      // A key may hold a colon: what stands in front of it need not be a name of ours.
+      // A key may hold a colon, so the text before it need not be a filter's name.
       bare.push(name === undefined ? value : whole);
       continue;
     }
@@ -105,7 +104,7 @@ function stateOf(word: string, stateWords: readonly Dictionary["states"][]): str
   return found;
 }
 
-/** How long ago, a day, or an instant; without a zone it is UTC. */
+/** An age, a day, or an instant; UTC without a zone. */
 function instantOf(text: string, now: number): string {
   const [, number, unit] = SPAN.exec(text) ?? [];
   if (number !== undefined) return new Date(now - Number(number) * SPAN_MS[unit as keyof typeof SPAN_MS]).toISOString();
@@ -115,14 +114,12 @@ function instantOf(text: string, now: number): string {
   return at.toISOString();
 }
 
-/** The line that means this query. */
 export function filterLine(query: MessageQuery): string {
   return chipsOf(query)
     .map(({ text }) => text)
     .join(" ");
 }
 
-/** A part of the line, to be taken away alone. */
 export interface Chip {
   readonly name: FilterName;
   readonly text: string;

@@ -1,8 +1,6 @@
-/** Numbers, durations and instants, in the language and zone that are set. */
 import type { AnswerOf } from "rowpost-server/api";
 import { language, zone } from "./settings.ts";
 
-/** A number and how exact it is. */
 export type Count = AnswerOf<"messages">["total"];
 
 const formats = new Map<string, Intl.NumberFormat>();
@@ -20,7 +18,7 @@ export function formatNumber(value: number): string {
   return numberFormat({}).format(value);
 }
 
-/** `≈` about, `+` at least, `?` nobody knows: never a bare number that is not exact. */
+/** `≈` about, `+` at least, `?` unknown: an inexact number is always marked. */
 export function formatCount({ relation, value }: Count): string {
   if (relation === "gte" && value === 0) return "?";
   if (relation === "est")
@@ -78,13 +76,13 @@ function partsOf(at: Date): Readonly<Record<string, string>> {
   return Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]));
 }
 
-/** Time of day alone when it is today, the year only when it is another one; sorts and lines up. */
+/** Only the time for today, and the year only if it is another one; sorts and aligns. */
 export function formatInstant(iso: string): string {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return iso;
   const { day, fractionalSecond, hour, minute, month, second, timeZoneName, year } = partsOf(at);
   const today = partsOf(new Date());
-  // The head of the column says the offset of today; in summer, say, it is another one.
+  // The column's head shows today's offset, which differs in summer.
   const offset = timeZoneName === today["timeZoneName"] ? "" : ` ${offsetIn(timeZoneName)}`;
   const date = `${year === today["year"] ? "" : `${year}-`}${month}-${day}`;
   return `${date} ${hour}:${minute}:${second}.${fractionalSecond}${offset}`;
@@ -96,7 +94,7 @@ export function formatClock(at: Date): string {
   return `${hour}:${minute}:${second}`;
 }
 
-/** `+08:00` of the zone that is set, today. */
+/** Offset of the chosen zone today, such as `+08:00`. */
 export function zoneOffset(): string {
   return offsetIn(partsOf(new Date())["timeZoneName"]);
 }

@@ -1,9 +1,5 @@
-/**
- * JSON laid out from its text and not from its values: numbers beyond 2^53 stay as they are stored.
- * Pure.
- */
+/** Formats JSON by its text instead of its values, so that numbers beyond 2^53 stay exact. Pure. */
 
-/** A piece of the layout and what it is. */
 export interface JsonPiece {
   readonly kind: "key" | "string" | "number" | "word" | "mark";
   readonly text: string;
@@ -12,7 +8,7 @@ export interface JsonPiece {
 const TOKEN = /\s*("(?:[^"\\]+|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[{}[\],:])\s*/sy;
 const MOST_PIECES = 20_000;
 
-/** Undefined: it is not JSON, or too long to be laid out; then it is shown as stored. */
+/** Undefined if it is not JSON or too long; then it is shown as stored. */
 export function layOut(text: string): JsonPiece[] | undefined {
   const tokens = tokensOf(text);
   if (tokens === undefined) return undefined;

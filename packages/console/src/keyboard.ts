@@ -1,4 +1,4 @@
-/** Keys that work everywhere but in fields and dialogs. */
+/** Shortcuts that work everywhere except in fields and dialogs. */
 import { go, hrefOf, type Page, place } from "./address.ts";
 import { paused } from "./api/polling.ts";
 import { meta } from "./api/session.ts";
@@ -18,10 +18,10 @@ const PAGE_KEYS: Readonly<Record<string, Page>> = {
   d: "doctor",
 };
 
-/** How long the second key of `g o` may take. */
+/** Time limit of the second key of `g o`. */
 const PAIR_MS = 1_500;
 
-/** `help` opens the list of keys. Returns what ends it. */
+/** `help` opens the list of keys. Returns a function that stops it. */
 export function watchKeys(help: () => void): () => void {
   let goUntil = 0;
 
@@ -50,7 +50,7 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest("input, select, textarea, [contenteditable]") !== null;
 }
 
-/** The focus goes from row to row by the link of each; Enter then opens it. */
+/** Moves the focus between the links of rows; Enter then opens one. */
 function moveRow(step: number): void {
   const links: Element[] = [...document.querySelectorAll("[data-rows] [data-row]")];
   const at = document.activeElement === null ? -1 : links.indexOf(document.activeElement);

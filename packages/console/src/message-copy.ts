@@ -1,14 +1,14 @@
-/** What a copy of a message is proposed to be, and how what is changed in it is shown. */
+/** Defaults of a message's copy, and the display of its changes. */
 
-/** `…~2` behind a key, and `…~3` behind that. */
+/** `…~2` after a key, and `…~3` after that. */
 export function nextKey(key: string): string {
   const [, base = key, number] = /^(.*)~(\d{1,6})$/s.exec(key) ?? [];
   return `${base}~${number === undefined ? 2 : Number(number) + 1}`;
 }
 
 /**
- * Headers as lines, without those that rowpost makes itself; undefined: the table has no column for
- * them. What is no JSON object is shown as it is, to be mended.
+ * Headers as lines, without those that rowpost sets; undefined: the table has no column for them.
+ * Invalid JSON is shown unchanged for repair.
  */
 export function headerLines(stored: string | null | undefined): string | undefined {
   if (stored === undefined) return undefined;
@@ -20,7 +20,7 @@ export function headerLines(stored: string | null | undefined): string | undefin
     .join("\n");
 }
 
-/** The lines as an object of strings. A line without a colon is a name without a value. */
+/** The lines as an object. A line without a colon is a name without a value. */
 export function headersOf(lines: string): Record<string, string> {
   const pairs = lines
     .split("\n")
@@ -43,7 +43,7 @@ function parsed(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** The part of a text that is different, between what stands around it in both. */
+/** The part of a text that differs, with the common text around it. */
 export interface Stretch {
   readonly front: string;
   readonly removed: string;
@@ -51,10 +51,9 @@ export interface Stretch {
   readonly behind: string;
 }
 
-/** Characters that are shown on each side. */
 const AROUND = 40;
 
-/** Undefined: both are the same. */
+/** Undefined: both are equal. */
 export function stretchOf(before: string, after: string): Stretch | undefined {
   if (before === after) return undefined;
   const [old, fresh] = [Array.from(before), Array.from(after)];

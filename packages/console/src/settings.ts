@@ -1,4 +1,4 @@
-/** What belongs to the person: language, theme, zone, keys. Kept in this browser. */
+/** The user's language, theme, zone and keys, stored in this browser. */
 import { effect, type Signal, signal } from "@preact/signals";
 
 const LANGUAGES = ["en", "zh"] as const;
@@ -11,7 +11,7 @@ function stored(name: string): string | null {
   try {
     return localStorage.getItem(PREFIX + name);
   } catch {
-    // Storage may be forbidden; then nothing is remembered.
+    // Storage may be forbidden; then nothing is stored.
     return null;
   }
 }
@@ -24,7 +24,7 @@ function keep(name: string, value: string): void {
   }
 }
 
-/** The address says, then this browser, then `otherwise`. */
+/** From the address, else this browser, else `otherwise`. */
 function setting<Value extends string>(
   name: string,
   isValue: (text: string) => text is Value,
@@ -60,7 +60,6 @@ export const theme = setting("theme", isOneOf(THEMES), "system");
 export const zone = setting("zone", isZone, "local");
 export const keys = setting("keys", isOneOf(["on", "off"] as const), "on");
 
-/** The page follows language and theme. */
 export function applySettings(): void {
   effect(() => {
     document.documentElement.lang = language.value === "zh" ? "zh-CN" : "en";

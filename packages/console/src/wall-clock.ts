@@ -1,4 +1,3 @@
-/** Between instants and what a field for date and time holds, in the zone that is set. */
 import { zone } from "./settings.ts";
 
 const formats = new Map<string, Intl.DateTimeFormat>();
@@ -30,8 +29,8 @@ export function wallClock(at: Date): string {
 }
 
 /**
- * The instant of a wall clock's text. One that comes twice in an autumn's night is the first of
- * them; one that a spring's night leaves out is the same span later.
+ * The instant of a local time. A time that occurs twice in autumn means the first; one skipped in
+ * spring is moved forward by the gap.
  */
 export function instantAt(text: string): string | undefined {
   const asUtc = Date.parse(`${text}Z`);
@@ -46,7 +45,6 @@ export function instantAt(text: string): string | undefined {
   return new Date(found ?? whole - offset(whole - day)).toISOString();
 }
 
-/** Noon of yesterday. */
 export function yesterdayNoon(): string {
   return `${wallClock(new Date(Date.now() - 86_400_000)).slice(0, 10)}T12:00`;
 }

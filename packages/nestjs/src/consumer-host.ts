@@ -1,4 +1,3 @@
-/** The consumers of one module: started with their methods, and closed. */
 import { randomUUID } from "node:crypto";
 import type { DiscoveryService } from "@nestjs/core";
 import { ConfigurationError, type Logger } from "rowpost";
@@ -12,7 +11,7 @@ import {
 } from "./message-handlers.ts";
 import type { ConsumerParts, RowpostOptions, RunningConsumer, StartConsumer } from "./options.ts";
 
-/** The consumers of a module by their names, to get at one that is running. */
+/** The running consumers of a module by name. */
 export class RowpostConsumers {
   readonly #running: ReadonlyMap<string, RunningConsumer>;
 
@@ -21,8 +20,8 @@ export class RowpostConsumers {
   }
 
   /**
-   * What the function of `consumers` has resolved to, such as what `consumeWebhooks` returns.
-   * Throws `ConfigurationError` where it does not run.
+   * The result of the consumer's function in `consumers`, such as that of `consumeWebhooks`. Throws
+   * `ConfigurationError` if it does not run.
    */
   get<Running extends RunningConsumer = RunningConsumer>(name: string): Running {
     const running = this.#running.get(name);
@@ -31,7 +30,6 @@ export class RowpostConsumers {
   }
 }
 
-/** Starts and closes them. */
 export class ConsumerHost {
   readonly #options: RowpostOptions;
   readonly #discovery: DiscoveryService;
@@ -49,7 +47,7 @@ export class ConsumerHost {
     this.#logger = logger;
   }
 
-  /** Every name in this module's `consumers`, and whether this process runs it. */
+  /** Each name in this module's `consumers`, and whether this process runs it. */
   get switches(): readonly (readonly [name: string, start: StartConsumer | false])[] {
     return Object.entries(this.#options.consumers ?? {});
   }
@@ -63,7 +61,7 @@ export class ConsumerHost {
     this.#byConsumer = handlersByConsumer(namesIn([...new Set(modules)]), findHandlers(this.#discovery));
   }
 
-  /** One after the other. Rejects with what the first says that cannot be started. */
+  /** One after the other. Rejects with the first error. */
   async start(): Promise<void> {
     this.#starting = this.#startAll();
     await this.#starting;
@@ -91,10 +89,10 @@ export class ConsumerHost {
     }
   }
 
-  /** All at once, each within its `drainTimeoutMs`. Never rejects. */
+  /** In parallel, each within its `drainTimeoutMs`. Never rejects. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    // A signal that comes meanwhile: one that begins then would run on a closed database.
+    // A consumer that is still starting during a shutdown would run on a closed database.
     await this.#starting?.catch(() => undefined);
     const closing = [...this.#running].map(async ([name, running]) => {
       try {
@@ -114,7 +112,7 @@ export class ConsumerHost {
   }
 }
 
-/** Throws `ConfigurationError` where two modules have one of the same name. */
+/** Throws `ConfigurationError` if two modules use the same name. */
 function namesIn(modules: readonly ConsumerHost[]): ConsumerNames {
   const switches = modules.flatMap((each) => each.switches);
   const all = switches.map(([name]) => name);
@@ -123,7 +121,7 @@ function namesIn(modules: readonly ConsumerHost[]): ConsumerNames {
   return { all, run: switches.filter(([, start]) => start !== false).map(([name]) => name) };
 }
 
-/** Handles a message and rolls it back: without its table the inbox would hold every message up. */
+/** Handles a message and rolls it back: without its table the inbox would block every message. */
 async function checkTable(inbox: Inbox): Promise<void> {
   const done = new Error("rolled back");
   const message = { type: "rowpost", key: randomUUID() };

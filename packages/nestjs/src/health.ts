@@ -19,8 +19,8 @@ export type RowpostHealthResult<Key extends string = string> = Record<
 >;
 
 /**
- * Down while the relay should run and does not, or cannot reach its database. A broker that is away
- * is told and is not down: its messages wait in the table, and a restart would not bring it back.
+ * Down if the relay should run and does not, or cannot reach its database. A broker that is away is
+ * reported without being down: its messages wait in the table, and a restart would not help.
  */
 export class RowpostHealthIndicator {
   readonly #host: RelayHost;
@@ -44,8 +44,8 @@ export class RowpostHealthIndicator {
   }
 
   /**
-   * `health.check([() => rowpost.isHealthy()])`. Rejects where the status is down, with an error
-   * that terminus takes for that and whose `causes` hold the result.
+   * `health.check([() => rowpost.isHealthy()])`. Rejects if the status is down, with an error that
+   * terminus recognizes and whose `causes` hold the result.
    */
   async isHealthy<Key extends string = "rowpost">(key: Key = "rowpost" as Key): Promise<RowpostHealthResult<Key>> {
     const relay = this.#host.phase;

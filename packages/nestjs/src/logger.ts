@@ -1,11 +1,12 @@
-/** Nest's logger as a logger of rowpost: one line, with the fields behind the sentence. */
 import { inspect } from "node:util";
 import type { LoggerService } from "@nestjs/common";
 import { describeError, type Logger } from "rowpost";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Takes what the application uses as its logger: Nest's own, pino or winston behind it. */
+/**
+ * Adapts Nest's logger, with pino or winston behind it: one line, with the fields after the text.
+ */
 export function fromNestLogger(logger: LoggerService): Logger {
   return {
     debug: (message, fields) => logger.debug?.(line(message, fields)),

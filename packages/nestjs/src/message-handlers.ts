@@ -1,22 +1,20 @@
-/** The methods of the application that take messages, and which consumer each belongs to. */
 import type { DiscoveryService } from "@nestjs/core";
 import { ConfigurationError, InvalidMessageError } from "rowpost";
 import type { DeliveredMessage, HandlerContext } from "rowpost/consume";
 import { ANY_TYPE, type MessageContext, type MessageMethod, marksOf } from "./on-message.ts";
 
-/** A method of an instance. */
 export interface MessageHandler {
   readonly type: string;
   /** Undefined: the only one. */
   readonly consumer: string | undefined;
-  /** For people: `Points.give`. */
+  /** For texts: `Points.give`. */
   readonly where: string;
   call(message: DeliveredMessage, context: MessageContext<unknown>): unknown;
 }
 
 type Wrapper = ReturnType<DiscoveryService["getProviders"]>[number];
 
-/** Of all modules. Throws `ConfigurationError` for one of a provider that is no singleton. */
+/** Of all modules. Throws `ConfigurationError` for a provider that is no singleton. */
 export function findHandlers(discovery: DiscoveryService): readonly MessageHandler[] {
   const seen = new Set<object>();
   return [...discovery.getProviders(), ...discovery.getControllers()].flatMap((wrapper) => {
@@ -30,7 +28,7 @@ export function findHandlers(discovery: DiscoveryService): readonly MessageHandl
       );
     }
     const instance = wrapper.instance as Readonly<Record<string | symbol, MessageMethod>>;
-    // By another token of the same instance, such as one of useExisting.
+    // The same instance under another token, for example by useExisting.
     if (seen.has(instance)) return [];
     seen.add(instance);
     return found.map(({ consumer, method, type }) => ({
@@ -43,21 +41,20 @@ export function findHandlers(discovery: DiscoveryService): readonly MessageHandl
   });
 }
 
-/** One of a request has no instance. */
+/** A request-scoped provider has no instance. */
 function prototypeOf({ instance, isNotMetatype, metatype }: Wrapper): object | undefined {
   if (!isNotMetatype) return (metatype as { readonly prototype?: object }).prototype;
   return typeof instance === "object" && instance !== null ? (Object.getPrototypeOf(instance) as object) : undefined;
 }
 
-/** Names of consumers. */
 export interface ConsumerNames {
   /** Those that this process runs. */
   readonly run: readonly string[];
-  /** Those that are switched off in it as well. */
+  /** Including those switched off here. */
   readonly all: readonly string[];
 }
 
-/** The methods of each consumer, by type. Throws `ConfigurationError`. */
+/** The methods of each consumer by type. Throws `ConfigurationError`. */
 export function handlersByConsumer(
   { all, run }: ConsumerNames,
   handlers: readonly MessageHandler[],
@@ -106,7 +103,7 @@ function namesOf(names: readonly string[]): string {
   return names.length === 0 ? "there is none" : `there is ${names.join(", ")}`;
 }
 
-/** Calls the method of a message's type. Throws `InvalidMessageError` where there is none. */
+/** Calls the method of a message's type. Throws `InvalidMessageError` if there is none. */
 export async function dispatch(
   consumer: string,
   byType: ReadonlyMap<string, MessageHandler>,

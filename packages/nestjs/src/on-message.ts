@@ -1,30 +1,28 @@
-/** The decorator, and what it has left on a class. */
 import { ConfigurationError, type Transaction } from "rowpost";
 import type { DeliveredMessage, HandlerContext } from "rowpost/consume";
 
-/** What a method gets beside the message; `Tx`: that of the consumer's `transaction`. */
+/** Context of a message; `Tx`: of the consumer's `transaction`. */
 export type MessageContext<Tx = Transaction> = HandlerContext<unknown, Tx>;
 
-/** A method that takes messages: it may leave its second parameter out, or both. */
+/** A method for messages; both parameters are optional. */
 export type MessageMethod = (message: DeliveredMessage, context: HandlerContext<never, never>) => unknown;
 
 /** Options of {@link OnMessage}. */
 export interface OnMessageOptions {
-  /** Name of the consumer, as in the module's `consumers`. Default: the only one that there is. */
+  /** Name of the consumer in the module's `consumers`. Default: the only one. */
   readonly consumer?: string | undefined;
 }
 
-/** Every type of a consumer that no other method takes. */
+/** Every type without a method of its own. */
 export const ANY_TYPE = "*";
 
-/** What one decorator says. */
 export interface Mark {
   readonly method: string | symbol;
   readonly type: string;
   readonly consumer: string | undefined;
 }
 
-/** By the prototype of the class that has the method. */
+/** By the prototype of the class with the method. */
 const marks = new WeakMap<object, Mark[]>();
 
 /**
@@ -59,7 +57,7 @@ export function OnMessage(type: string, { consumer }: OnMessageOptions = {}) {
   };
 }
 
-/** Those of a class and what it extends; a method that is decorated again counts as it is last. */
+/** Marks of a class and its base classes; the last decorator of a method wins. */
 export function marksOf(prototype: object): readonly Mark[] {
   const found: Mark[] = [];
   for (let each: object | null = prototype; each !== null; each = Object.getPrototypeOf(each) as object | null) {

@@ -1,26 +1,25 @@
-/** Options of the module. */
 import type { FactoryProvider, ModuleMetadata } from "@nestjs/common";
 import type { Database, Logger, OutboxOptions, RelayOptions } from "rowpost";
 import type { Handler } from "rowpost/consume";
 import type { Inbox, InboxOptions } from "rowpost/inbox";
 
 /**
- * Options of the relay in this process: those of `createRelay`, without what the module knows. Its
- * log goes to Nest's logger unless `logger` is given.
+ * Options of the relay in this process: those of `createRelay` that the module does not set. It
+ * logs to Nest's logger unless `logger` is given.
  */
 export type ModuleRelayOptions = Omit<RelayOptions, "database" | "layout">;
 
-/** What the module brings to a consumer: for the options of a `consume…` of rowpost/consume. */
+/** Provided by the module, for the options of a `consume…` of rowpost/consume. */
 export interface ConsumerParts {
   /** With the consumer's name, on the module's database. */
   readonly inbox: Inbox | "none";
   /** Calls the `@OnMessage` method of the message's type. */
   readonly handler: Handler<unknown, unknown>;
-  /** Nest's. */
+  /** Nest's logger. */
   readonly logger: Logger;
 }
 
-/** What comes of a `consume…`, or anything else that can be closed. */
+/** The result of a `consume…`, or anything else with `close`. */
 export interface RunningConsumer {
   /** Awaited before the database is closed. */
   close(): Promise<unknown>;
@@ -32,13 +31,13 @@ export type StartConsumer = (parts: ConsumerParts) => RunningConsumer | Promise<
 /** Options of {@link RowpostModule.forRoot}: those of `createOutbox`, and the relay. */
 export interface RowpostOptions extends OutboxOptions {
   /**
-   * Closed at the end of the shutdown: connections that it opened end, a pool that you passed to it
-   * stays yours.
+   * Closed at the end of the shutdown, with the connections it opened; a pool that was passed in
+   * stays open.
    */
   readonly database: Database;
   /**
-   * The relay of this process. Absent: none, for an application that only writes messages while
-   * `rowpost relay` or another instance publishes them.
+   * The relay of this process. Absent: none, if `rowpost relay` or another instance publishes the
+   * messages.
    */
   readonly relay?: ModuleRelayOptions | undefined;
   /**
@@ -48,8 +47,8 @@ export interface RowpostOptions extends OutboxOptions {
    */
   readonly consumers?: Readonly<Record<string, StartConsumer | false>> | undefined;
   /**
-   * Options of the consumers' inboxes; their table has to be there. `"none"`: none has one, and a
-   * message that comes twice is handled twice. Default: those of `createInbox`.
+   * Options of the consumers' inboxes; their table must exist. `"none"`: no inbox, and a repeated
+   * message is handled twice. Default: those of `createInbox`.
    */
   readonly inbox?: Omit<InboxOptions, "database" | "consumer"> | "none" | undefined;
 }
@@ -58,6 +57,6 @@ export interface RowpostOptions extends OutboxOptions {
 export interface RowpostAsyncOptions
   extends Pick<ModuleMetadata, "imports">,
     Pick<FactoryProvider<RowpostOptions | Promise<RowpostOptions>>, "inject" | "useFactory"> {
-  /** Tells several outboxes of one application apart; see `InjectOutbox`. Default: none. */
+  /** Distinguishes several outboxes of one application; see `InjectOutbox`. Default: none. */
   readonly name?: string | undefined;
 }

@@ -17,10 +17,9 @@ import type { Logger, Relay } from "rowpost";
 import type { ConsumerHost } from "./consumer-host.ts";
 import type { RowpostOptions } from "./options.ts";
 
-/** Where the relay of this process is. */
+/** Phase of the relay of this process. */
 export type RelayPhase = "none" | "starting" | "running" | "stopped";
 
-/** Starts and stops the relay and the consumers with the application. */
 export class RelayHost implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   readonly #options: RowpostOptions;
   readonly #relay: Relay | undefined;
@@ -40,7 +39,7 @@ export class RelayHost implements OnApplicationBootstrap, BeforeApplicationShutd
     return this.#phase;
   }
 
-  /** Rejects, and with it the application's start, where one of them cannot run as it is set up. */
+  /** Rejects, and with it the application's start, if one of them cannot run as configured. */
   async onApplicationBootstrap(): Promise<void> {
     try {
       this.#consumers.bind();
@@ -80,7 +79,7 @@ export class RelayHost implements OnApplicationBootstrap, BeforeApplicationShutd
   }
 
   async #stopRelay(): Promise<void> {
-    // One that could not start has closed its broker.
+    // A relay that failed to start has closed its broker.
     if (this.#relay === undefined || this.#phase === "stopped") return;
     this.#phase = "stopped";
     try {
@@ -89,7 +88,7 @@ export class RelayHost implements OnApplicationBootstrap, BeforeApplicationShutd
       else
         this.#logger.warn("relay stopped before everything was settled; the next owner sends it again", { unsettled });
     } catch (error) {
-      // The hooks of other modules have to run all the same.
+      // Not thrown, because the hooks of other modules must still run.
       this.#logger.error("relay did not stop in order", { error });
     }
   }

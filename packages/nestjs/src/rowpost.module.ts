@@ -1,4 +1,3 @@
-/** The module. */
 import { type DynamicModule, Logger, Module } from "@nestjs/common";
 import { DiscoveryModule, DiscoveryService } from "@nestjs/core";
 import { createOutbox, createRelay, type Outbox, type Relay, silentLogger } from "rowpost";
@@ -26,14 +25,14 @@ const OPTIONS = Symbol("rowpost options");
 @Module({})
 export class RowpostModule {
   /**
-   * Options as they are at hand. `name` tells several outboxes of one application apart. What
-   * `createOutbox` and `createRelay` refuse is thrown when the application is created.
+   * Static options. `name` distinguishes several outboxes of one application. Errors of
+   * `createOutbox` and `createRelay` are thrown when the application is created.
    */
   static forRoot({ name, ...options }: RowpostOptions & Pick<RowpostAsyncOptions, "name">): DynamicModule {
     return RowpostModule.forRootAsync({ name, useFactory: () => options });
   }
 
-  /** Options from a factory that gets injected what it needs. */
+  /** Options from a factory with injected dependencies. */
   static forRootAsync({ name, imports = [], inject = [], useFactory }: RowpostAsyncOptions): DynamicModule {
     const outbox = getOutboxToken(name);
     const relay = getRelayToken(name);

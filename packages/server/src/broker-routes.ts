@@ -1,41 +1,36 @@
 /**
- * `--broker URL` and `--route PATTERN=URL`: one broker, or several with the topics that go to each;
- * and which variables each URL reads.
+ * `--broker URL` and `--route PATTERN=URL`: one broker, or several by topic; and the variables that
+ * each URL reads.
  */
 import { type Broker, type Database, routes } from "rowpost";
 import { brokerKind, brokerLabel, brokerSecret, openBroker } from "./broker-url.ts";
 import { type CommandContext, keepSecret } from "./context.ts";
 import { InputError } from "./failure.ts";
 
-/** Variable of the environment that stands in for `--route`: several routes, parted by blanks. */
+/** Environment variable instead of `--route`: several routes, separated by blanks. */
 export const ROUTES_VARIABLE = "ROWPOST_ROUTES";
 
-/** What the command line says about brokers. */
 export interface BrokerFlags {
   readonly broker?: string;
   readonly route?: readonly string[];
 }
 
-/** A URL of the command line. */
 export interface BrokerAddress {
-  /** As the adapter takes it: without the name behind `#`. */
   readonly url: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** All that the command line says about brokers, understood and not opened. */
 export interface BrokerPlan {
-  /** For people; without user, password and query. */
   readonly label: string;
-  /** Makes the broker, or one for several, for a relay on this database; nothing is connected. */
+  /** Makes the broker, or one for several, for a relay on this database; connects nothing. */
   open(database: Database): Promise<Broker>;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Gathers what several `--route` say. Nothing is checked here: commander would print a wrong value,
- * with the password in it.
+ * Collects the `--route` options. Not checked here, because commander would print a wrong value
+ * with its password.
  */
 export function collectRoutes(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, ...text.split(/\s+/).filter((part) => part !== "")];
@@ -62,7 +57,6 @@ export function planBrokers(context: CommandContext, flags: BrokerFlags, missing
   };
 }
 
-/** One broker for each URL, however many patterns lead to it. */
 async function openAll(
   table: readonly { readonly pattern: string; readonly url: string }[],
   otherwise: string,
@@ -109,9 +103,9 @@ export function understand(option: string, text: string, environment: Environmen
 }
 
 /**
- * `…#shop`: of the variables that begin with ROWPOST_ only those that end with _SHOP, under their
- * usual names. No other one: a password must not go to a broker that it was not meant for because
- * the right one is missing.
+ * `…#shop`: of the variables that begin with ROWPOST_ it reads only those ending in _SHOP, under
+ * their usual names. No fallback: a password must not go to another broker because the right one is
+ * missing.
  */
 function variablesOf(option: string, name: string, environment: Environment): Environment {
   if (!/^[a-z][a-z0-9_]*$/i.test(name)) {

@@ -1,18 +1,14 @@
-/** `--broker URL`: the library's broker object for it. */
 import { type Broker, type Database, memory, stdout } from "rowpost";
 import { InputError } from "./failure.ts";
 
-/** Variable of the environment that stands in for `--broker`. */
 export const BROKER_URL_VARIABLE = "ROWPOST_BROKER_URL";
 
-/** A broker that a URL can name. */
 interface BrokerUrl {
-  /** Schemes of its URLs, without the colon. */
   readonly schemes: readonly string[];
-  /** The URL for people. One that ends with the colon takes nothing behind it. */
+  /** Form of the URL, for texts. One that ends with the colon takes nothing after it. */
   readonly form: string;
   /**
-   * Makes the broker; nothing is connected. Secrets come from the environment. The database is the
+   * Makes the broker; connects nothing. Secrets come from the environment. The database is the
    * relay's own.
    */
   open(url: string, environment: Environment, database: Database): Broker | Promise<Broker>;
@@ -20,7 +16,7 @@ interface BrokerUrl {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Each broker by its kind, which is also the name of its entry in the library. */
+/** By kind, which is also the name of its entry in the library. */
 const BROKERS: Readonly<Record<string, BrokerUrl>> = {
   memory: { schemes: ["memory"], form: "memory:", open: () => memory() },
   stdout: { schemes: ["stdout"], form: "stdout:", open: () => stdout() },
@@ -77,7 +73,7 @@ const BROKERS: Readonly<Record<string, BrokerUrl>> = {
   },
 };
 
-/** What `--broker` takes, for help and errors; of all kinds, or of these. */
+/** Forms of `--broker` for help and errors; of all kinds or of these. */
 export function brokerForms(kinds: readonly string[] = Object.keys(BROKERS)): string {
   const forms = kinds.map((kind) => BROKERS[kind]?.form ?? kind);
   return `${forms.slice(0, -1).join(", ")} or ${forms.at(-1)}`;
@@ -116,14 +112,14 @@ function checkedHttpUrl(url: string): string {
 }
 
 /**
- * The URL for people: without user, password and query, which may hold secrets. A user part ends at
- * the last `@` before the path: a password may hold one that nobody has percent-encoded.
+ * The URL for texts, without user, password and query, which may hold secrets. The user part ends
+ * at the last `@` before the path, since a password may hold an unencoded one.
  */
 export function brokerLabel(url: string): string {
   return url.replace(/\/\/[^/?#]*@/, "//").replace(/[?#].*$/, "");
 }
 
-/** What of a broker's URL must not be printed: the password, as it stands there. */
+/** The password in a broker's URL, as it is written there. */
 export function brokerSecret(url: string): string | undefined {
   return /\/\/[^/?#:]*:([^/?#]+)@/.exec(url)?.[1];
 }

@@ -1,7 +1,7 @@
 /**
- * `POST /confirmations`: consumers that do not reach the database say here what they have consumed,
- * or could not (docs/confirmation.md). A list of reports, as `outbox.confirm` takes it, or one,
- * and the answer is its result or theirs.
+ * `POST /confirmations`: consumers without access to the database report what they consumed, or
+ * could not (docs/confirmation.md). The body is one report or a list, as for `outbox.confirm`, and
+ * the answer is its result or theirs.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -16,9 +16,9 @@ import {
   RowpostError,
 } from "rowpost";
 
-/** The variable that holds the token; without it nothing is taken. */
+/** Variable with the token; without it nothing is accepted. */
 export const CONFIRM_TOKEN_VARIABLE = "ROWPOST_CONFIRM_TOKEN";
-/** Shorter ones can be guessed. */
+/** Shorter tokens can be guessed. */
 export const LEAST_TOKEN_LENGTH = 16;
 
 const MOST_BYTES = 1_048_576;
@@ -31,7 +31,7 @@ export interface ConfirmEndpointOptions {
   readonly logger: Logger;
 }
 
-/** What is answered; a problem is told as RFC 9457 has it. */
+/** The answer; errors follow RFC 9457. */
 export interface EndpointAnswer {
   readonly status: number;
   readonly type: string;
@@ -39,10 +39,8 @@ export interface EndpointAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Answers a request; never rejects. */
 export type ConfirmEndpoint = (request: IncomingMessage) => Promise<EndpointAnswer>;
 
-/** Makes the endpoint. */
 export function createConfirmEndpoint(options: ConfirmEndpointOptions): ConfirmEndpoint {
   const expected = digest(options.token);
   return async (request) => {
@@ -81,7 +79,7 @@ async function confirm({ outbox, metrics, logger }: ConfirmEndpointOptions, text
   } catch (error) {
     if (error instanceof InvalidMessageError || error instanceof ConfigurationError) return problem(400, error.message);
     logger.error("confirmations could not be written", { error, reports: list.length });
-    // Names of tables and servers are for the log.
+    // Names of tables and servers only go into the log.
     const code = error instanceof RowpostError ? error.code : "UNEXPECTED";
     const isPassing = error instanceof RowpostError && error.retriable;
     const words = `${code}: nothing was confirmed${isPassing ? "; send it again" : ", and the relay's log says why"}`;
@@ -89,7 +87,10 @@ async function confirm({ outbox, metrics, logger }: ConfirmEndpointOptions, text
   }
 }
 
-/** Nobody may read the answers, and a consumer that confirms elsewhere would go unseen. */
+/**
+ * Logged, because nobody may read the answers and a consumer that confirms elsewhere would go
+ * unnoticed.
+ */
 export function tellUnknown(
   logger: Logger,
   reports: readonly Confirmation[],
@@ -109,7 +110,7 @@ export function tellUnknown(
   });
 }
 
-/** Undefined: too long. The connection stays, so that the answer arrives. */
+/** Undefined: too long. The connection stays open, so that the answer arrives. */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -121,7 +122,7 @@ async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Equally long for every token, as timingSafeEqual wants it. */
+/** Equal length for every token, as timingSafeEqual requires. */
 function digest(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }

@@ -1,19 +1,16 @@
-/** A console on a port of its own. */
 import { createServer } from "node:http";
 import type { Console } from "./console.ts";
 import { CommandFailure } from "./failure.ts";
 import type { HttpAddress } from "./http-address.ts";
 import { type Listening, listen } from "./http-listen.ts";
 
-/** A console that listens. */
 export interface ConsoleListening extends Listening {
-  /** Aborted, with an error, when it no longer listens although nobody closed it. */
   readonly failed: AbortSignal;
 }
 
 const MOST_CONNECTIONS = 1_000;
 
-/** Listens; `close` ends the console too. Rejects with `CommandFailure` where it cannot. */
+/** Listens; `close` closes the console too. Rejects with `CommandFailure`. */
 export async function listenForConsole(made: Console, address: HttpAddress): Promise<ConsoleListening> {
   const server = createServer({ headersTimeout: 10_000, requestTimeout: 30_000 }, (...both) => made.node(...both));
   server.maxConnections = MOST_CONNECTIONS;

@@ -1,6 +1,6 @@
 /**
- * The console: the HTTP API and the app over one or more message tables, as a function from a
- * request to its answer. `rowpost console` serves it; a program of one's own can do so too.
+ * The console as a function from a request to its answer: HTTP API and app over one or more message
+ * tables. `rowpost console` serves it, and other programs can embed it.
  */
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -35,37 +35,35 @@ export type { SourceOptions } from "./source.ts";
 
 /** Options of {@link createConsole}. */
 export interface ConsoleOptions {
-  /** The message tables, at least one. Sessions are kept beside the first. */
+  /** The message tables, at least one. Sessions are stored with the first. */
   readonly sources: readonly SourceOptions[];
   /**
-   * Who asks, told by the program around the console: from its own session, for instance. Null:
-   * nobody. Required, unless `access` is given.
+   * Authenticates requests for the program around the console, for example by its own session.
+   * Null: not logged in. Required unless `access` is given.
    */
   readonly authorize?: Authorize | undefined;
   /** Users and tokens with hashed secrets, and the link of the first user. */
   readonly access?: (Partial<Access> & { readonly link?: OneTimeLink | undefined }) | undefined;
-  /** Nothing can be changed, whatever the role. Default false. */
+  /** Forbids all changes, whatever the role. Default false. */
   readonly readOnly?: boolean | undefined;
-  /** Path under which it is mounted, such as `/ops`. Default `/`. */
+  /** Mount path, such as `/ops`. Default `/`. */
   readonly basePath?: string | undefined;
-  /**
-   * Address that browsers use, where a proxy stands before it. With `https:` cookies are Secure.
-   */
+  /** Address used by browsers behind a proxy. With `https:` cookies are Secure. */
   readonly publicUrl?: string | undefined;
-  /** Requests a second of one user; five times as many at once. Default 20. */
+  /** Requests a second of one user, with a burst of five times as many. Default 20. */
   readonly requestsPerSecond?: number | undefined;
-  /** Told of requests that fail. Default: nobody. */
+  /** Logs failed requests. Default: none. */
   readonly logger?: Logger | undefined;
   /**
-   * Where the console counts, and what its `/metrics` tells: that of a relay in the same process,
-   * for instance. Default: one of its own.
+   * Metrics of the console and of its `/metrics`, for example those of a relay in the same process.
+   * Default: its own.
    */
   readonly metrics?: MetricsRegistry | undefined;
-  /** Who is told of alerts, so that admins can try it. Default: nobody. */
+  /** Channels of alerts, so that admins can test them. Default: none. */
   readonly alertChannels?: AlertChannels | undefined;
-  /** What else has to be well for `/readyz`, as a relay in the same process. Default: nothing. */
+  /** Further condition of `/readyz`, such as a relay in the same process. Default: none. */
   readonly isReady?: (() => boolean) | undefined;
-  /** Folder of the built app. Default: the one of this package. */
+  /** Folder of the built app. Default: this package's. */
   readonly appFolder?: string | undefined;
 }
 
@@ -74,13 +72,13 @@ export interface Console {
   /** Answers a request; never rejects. */
   fetch(request: Request): Promise<Response>;
   /**
-   * For `http.createServer` and frameworks. Where the framework has read the body already, it is
-   * `body`; Express has it in `request.body`, where it is found.
+   * For `http.createServer` and frameworks. `body` is the body if the framework has read it
+   * already; Express's `request.body` is found without it.
    */
   node(request: IncomingMessage, response: ServerResponse, body?: unknown): void;
   /**
-   * Ends its connections. A change of many messages that runs is cancelled behind its batch. The
-   * databases stay open.
+   * Closes its connections and cancels running changes of many messages after their current batch.
+   * The databases stay open.
    */
   close(): Promise<void>;
 }
@@ -89,7 +87,7 @@ const SILENT: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignor
 
 function ignore(): void {}
 
-/** Makes a console. Nothing is connected before the first request. */
+/** Creates a console. Connects at the first request. */
 export function createConsole(options: ConsoleOptions): Console {
   const {
     access,
@@ -176,7 +174,6 @@ export function createConsole(options: ConsoleOptions): Console {
   };
 }
 
-/** A proxy may have taken the prefix off, or not. */
 function pathBelow(request: Request, basePath: string): string {
   const { pathname } = new URL(request.url);
   if (basePath === "/" || (pathname !== basePath && !pathname.startsWith(`${basePath}/`))) return pathname;

@@ -1,6 +1,4 @@
-/**
- * A relay as a process: started, told about, stopped by signals, or run once until nothing is due.
- */
+/** A relay as a process, until a signal or once until nothing is due. */
 import {
   type ConfirmedType,
   createMetricsRegistry,
@@ -27,17 +25,14 @@ import { aborted, OUTPUT_CLOSED, watchSignals } from "./signals.ts";
 /** Options of {@link runRelay}. */
 export interface DaemonOptions {
   readonly relay: RelayOptions & { readonly logger: Logger };
-  /** For log lines; without secrets. */
   readonly databaseLabel: string;
   readonly brokerLabel: string;
-  /** Drain what is due, at most this long, and end. Undefined: run until a signal. */
+  /** Drain due messages for at most this long, then end. Undefined: run until a signal. */
   readonly once: { readonly timeoutMs: number; readonly untilEmpty: boolean } | undefined;
-  /** Where to serve metrics and health; undefined: nowhere. */
   readonly http: HttpAddress | undefined;
   readonly confirm: ConfirmWays;
-  /** Who is told what is wrong; undefined: nobody. */
   readonly alerts?: AlertConfig | undefined;
-  /** Runs in the same process; undefined: nothing does. Opened before the relay starts. */
+  /** Runs in the same process. Opened before the relay starts. */
   readonly beside?:
     | ((parts: {
         readonly relay: Relay;
@@ -47,36 +42,30 @@ export interface DaemonOptions {
     | undefined;
 }
 
-/** What lives and ends with a relay. */
 export interface Beside {
-  /** Aborted, with an error, when it cannot go on: the relay stops too, and the error is thrown. */
+  /** Aborted with an error when it cannot go on: the relay stops too and throws the error. */
   readonly failed: AbortSignal;
-  /** Called as soon as the relay is to stop, and while it drains. */
+  /** Called as soon as the relay is told to stop, while it drains. */
   close(): Promise<void>;
 }
 
-/** How consumers confirm. */
 export interface ConfirmWays {
-  /** Types that name their consumers. */
   readonly types: readonly ConfirmedType[];
-  /** Of those who confirm at `http`; undefined: nobody may. */
   readonly token: string | undefined;
-  /** A topic with confirmations; undefined: there is none. */
   readonly source: ConfirmSource | undefined;
 }
 
-/** How often a relay that has something to tell says how much it did. */
 const SUMMARY_MS = 60_000;
 
 /**
- * Runs a relay until SIGTERM, SIGINT or the end of standard output's reader, or with `once` until
- * nothing is due. Returns 0 when everything was settled (and with `once`: sent), else 1, or 3 when
- * messages wait for their next attempt, or have failed. Throws when the table is not as the layout
- * says, the database is away, or the broker refuses us; with `once` also when the broker is away.
+ * Runs a relay until SIGTERM, SIGINT or a closed standard output, or with `once` until nothing is
+ * due. Returns 0 if everything was settled (with `once`: sent), 3 if messages wait for their next
+ * attempt or have failed, else 1. Throws if the table does not match the layout, the database is
+ * away, or the broker refuses us; with `once` also if the broker is away.
  */
 export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
   const { logger } = options.relay;
-  // Before anything is opened or said: it refuses options that cannot work.
+  // First, because it rejects invalid options.
   const metrics = createMetricsRegistry();
   const relay = createRelay({ ...options.relay, metrics });
   const { endpoint: confirm, readTopic } = confirmations(options, metrics);
@@ -96,7 +85,7 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
     topic = readTopic?.();
     alerts = startRelayAlerts(options, metrics);
     const signal = beside?.signal ?? signals.signal;
-    // While the relay drains: a channel that does not answer costs no time of its own.
+    // Runs while the relay drains, so a channel that does not answer costs no extra time.
     void aborted(signal).then(() => alerts?.close().catch(() => undefined));
     const code =
       options.once === undefined
@@ -114,11 +103,11 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
 }
 
 interface OpenBeside extends Beside {
-  /** Aborted by the signals of the process, and when it fails. */
+  /** Aborted by signals of the process and on failure. */
   readonly signal: AbortSignal;
 }
 
-/** Closed once, by whatever comes first: the signal to stop, or the end of the relay. */
+/** Closed once, by the stop signal or the end of the relay. */
 async function openBeside(opening: Promise<Beside>, stop: AbortSignal): Promise<OpenBeside> {
   const opened = await opening;
   const signal = AbortSignal.any([stop, opened.failed]);
@@ -127,7 +116,7 @@ async function openBeside(opening: Promise<Beside>, stop: AbortSignal): Promise<
     closing ??= opened.close();
     return closing;
   };
-  // Who waits for the end is told why it could not be closed.
+  // The caller waiting for the end gets the error.
   void aborted(signal).then(() => close().catch(() => undefined));
   return { failed: opened.failed, signal, close };
 }
@@ -150,12 +139,12 @@ function confirmations(
   };
 }
 
-/** A daemon waits for its broker; a run for cron has nobody to wait for. */
+/** A daemon waits for its broker; a run by cron does not. */
 async function checkBroker({ relay, brokerLabel }: DaemonOptions, signal: AbortSignal): Promise<void> {
   try {
     await Promise.race([relay.broker.check(), aborted(signal)]);
   } catch (error) {
-    // What goes to the others can be sent; what cannot makes the run end with 1.
+    // Messages for the other brokers can be sent; the rest makes the run end with 1.
     if (error instanceof Error && "code" in error && error.code === "ROUTES_PARTLY_AWAY") return;
     const reason = error instanceof Error ? error.message : String(error);
     throw new CommandFailure(`the broker ${brokerLabel} cannot be used: ${reason}`, { cause: error });
@@ -191,7 +180,6 @@ async function drainOnce(
   return verdict.code;
 }
 
-/** The last line of a run for cron, and its exit code. */
 function verdictOf({ complete, drained, failed, left }: DrainReport): {
   readonly code: ExitCode;
   readonly level: "info" | "warn" | "error";
@@ -210,7 +198,6 @@ function labels({ databaseLabel, brokerLabel }: DaemonOptions): { readonly datab
   return { database: databaseLabel, broker: brokerLabel };
 }
 
-/** One line a minute, when there was anything. */
 function logSummaries(relay: Relay, logger: Logger): { end(): void } {
   let before = { ...relay.counts };
   const timer = setInterval(() => {

@@ -1,31 +1,23 @@
-/** `--database URL`: which engine, where, and the library's database object for it. */
 import { existsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { type Database, describeError } from "rowpost";
 import { CommandFailure, errorCodes, InputError } from "./failure.ts";
 
 /**
- * Engine and driver: mysql:// is mysql2, mariadb:// the driver of that name; both serve both
+ * Engine and driver: mysql:// uses mysql2, mariadb:// the driver of that name; both work with both
  * servers.
  */
 export type Engine = "mysql" | "mariadb" | "postgres" | "sqlite";
 
-/** A checked `--database`. */
 export interface DatabaseAddress {
   readonly engine: Engine;
-  /**
-   * As the library takes it, the password included; for `sqlite` the path of the file. Never
-   * printed.
-   */
+  /** With the password; for `sqlite` the path of the file. Never printed. */
   readonly url: string;
-  /** For people: no user, no password. */
   readonly label: string;
-  /** Name of the database; for `sqlite` the path. */
   readonly name: string;
   readonly password: string | undefined;
 }
 
-/** Variables of the environment. */
 export const DATABASE_URL_VARIABLE = "ROWPOST_DATABASE_URL";
 export const DATABASE_PASSWORD_VARIABLE = "ROWPOST_DATABASE_PASSWORD";
 
@@ -63,8 +55,8 @@ export function parseDatabaseUrl(
     throw new InputError(`--database cannot be read as a URL (${PASSWORD_HINT}); expected ${FORMS}`);
   }
   const name = decoded(url.pathname.replace(/^\//, ""));
-  // Behind a password with a bare / or @ in it, the host and the path are pieces of the password:
-  // neither is repeated.
+  // After a password with an unencoded / or @, host and path contain parts of it, so neither is
+  // repeated.
   if (name === "" || name.includes("/") || url.pathname.includes("@")) {
     throw new InputError(`--database names no database: ${scheme}//user@host/DATABASE is expected (${PASSWORD_HINT})`);
   }
@@ -82,8 +74,7 @@ export function parseDatabaseUrl(
 }
 
 function sqliteAddress(rest: string): DatabaseAddress {
-  // sqlite:///tmp/a.db and sqlite://a.db are what other tools write; both mean the path after the
-  // slashes that stand for "no host".
+  // Other tools write sqlite:///tmp/a.db and sqlite://a.db: the path follows the slashes.
   const path = rest.startsWith("//") ? rest.slice(2) : rest;
   if (path === "")
     throw new InputError("--database sqlite: names no file; expected sqlite:FILE, such as sqlite:./app.db");
@@ -96,7 +87,6 @@ function sqliteAddress(rest: string): DatabaseAddress {
   return { engine: "sqlite", url: file, label: `sqlite:${file}`, name: file, password: undefined };
 }
 
-/** A part of a URL as it was meant. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -106,8 +96,8 @@ function decoded(text: string): string {
 }
 
 /**
- * SQLite makes a file that does not exist, so a mistyped name would look like an empty database.
- * `mayCreate`: for the commands whose purpose is to make one.
+ * SQLite creates missing files, so a mistyped name would look like an empty database. `mayCreate`:
+ * for commands meant to create one.
  */
 export function checkSqliteFile(address: DatabaseAddress, mayCreate: boolean): void {
   if (address.engine !== "sqlite") return;
@@ -125,9 +115,7 @@ export function checkSqliteFile(address: DatabaseAddress, mayCreate: boolean): v
   }
 }
 
-/**
- * Makes the database object. Nothing is connected before its first use; the driver is loaded here.
- */
+/** Loads the driver; connects at the first use. */
 export async function openDatabase(address: DatabaseAddress): Promise<Database> {
   switch (address.engine) {
     case "mysql":
@@ -144,19 +132,19 @@ export async function openDatabase(address: DatabaseAddress): Promise<Database> 
 const NO_DATABASE = new Set(["1049", "3D000", "ER_BAD_DB_ERROR"]);
 const NO_TABLE = new Set(["1146", "42P01"]);
 
-/** True when a table is not there. SQLite has no code for it. */
+/** Whether a table is missing. SQLite has no code for it. */
 export function isMissingTable(error: unknown): boolean {
   return errorCodes(error).some((code) => NO_TABLE.has(code)) || /no such table/.test(describeError(error));
 }
 
-/** True when the server answered that it has no such database. */
+/** Whether the server reported that the database does not exist. */
 export function isMissingDatabase(error: unknown): boolean {
   return errorCodes(error).some((code) => NO_DATABASE.has(code));
 }
 
 /**
- * The error of a database call; where a table is missing, the line to print. One that already is a
- * line to print stays: its cause may be of something else.
+ * Turns a missing table into the line to print. An error that already is one stays, since its cause
+ * may be another.
  */
 export function explainDatabaseError(error: unknown, address: DatabaseAddress): unknown {
   if (error instanceof CommandFailure || error instanceof InputError || !isMissingTable(error)) return error;

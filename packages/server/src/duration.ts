@@ -1,11 +1,8 @@
-/** Durations as people write them. */
 import { InvalidArgumentError } from "commander";
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/**
- * `500ms`, `10s`, `1h30m`, `7d` or `0`, in milliseconds. A bare number has no unit and is refused.
- */
+/** Parses `500ms`, `10s`, `1h30m`, `7d` or `0` to milliseconds. A bare number is refused. */
 export function duration(text: string): number {
   const trimmed = text.trim().toLowerCase();
   if (trimmed === "0") return 0;

@@ -1,7 +1,7 @@
 /**
- * Metrics and health of a relay that runs: `/metrics` for Prometheus, `/livez` and `/readyz` for a
- * supervisor. A broker that is away is not unready: who restarts a relay for it restarts what waits
- * as it should. Where consumers may confirm, `/confirmations` as well.
+ * Metrics and health of a relay: `/metrics` for Prometheus, `/livez` and `/readyz` for a
+ * supervisor. A broker that is away does not make it unready, since a restart would not help. Also
+ * `/confirmations`, if enabled.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { MetricsRegistry, Relay } from "rowpost";
@@ -14,18 +14,17 @@ export interface HealthServerOptions {
   readonly address: HttpAddress;
   readonly metrics: Pick<MetricsRegistry, "exposition">;
   readonly relay: Pick<Relay, "report" | "health">;
-  /** Undefined: nothing is taken. */
   readonly confirm: ConfirmEndpoint | undefined;
 }
 
 const TEXT = "text/plain; charset=utf-8";
 
-/** Listens. Rejects with `CommandFailure` where the address cannot be had. */
+/** Rejects with `CommandFailure` if the address is not available. */
 export async function serveHealth(options: HealthServerOptions): Promise<Listening> {
   const server = createServer((request, response) => {
     answer(options, request, response).catch(() => response.destroy());
   });
-  // A scraper that hangs holds nothing up for long.
+  // Limits how long a stuck scraper holds a connection.
   server.requestTimeout = 10_000;
   return await listen(server, options.address, "--http");
 }
@@ -59,7 +58,7 @@ function answerOf({ metrics, relay }: HealthServerOptions, request: IncomingMess
   if (path === "/readyz") {
     const { ready, heartbeatAgoMs } = relay.health();
     const { brokers, lastError, restingTopics, shards } = relay.report();
-    // Names and reasons are for people who look at the table; this may be open to others.
+    // Names and reasons are left out, because the endpoint may be public.
     const away = brokers.filter(({ awayForMs }) => awayForMs !== undefined).length;
     const body = {
       ready,

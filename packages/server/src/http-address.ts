@@ -1,4 +1,3 @@
-/** The address of `--http`. */
 import { InvalidArgumentError } from "commander";
 
 export interface HttpAddress {
@@ -6,7 +5,7 @@ export interface HttpAddress {
   readonly port: number;
 }
 
-/** `9464`, `0.0.0.0:9464`, `[::1]:9464`. Without a host only this machine is served. */
+/** Parses `9464`, `0.0.0.0:9464`, `[::1]:9464`. Without a host it listens to this machine only. */
 export function httpAddress(text: string): HttpAddress {
   const [, host, port] = /^(?:(\[[0-9a-f:.]+\]|[\w.-]+):)?(\d{1,5})$/i.exec(text.trim()) ?? [];
   if (port === undefined || Number(port) > 65_535) {

@@ -1,17 +1,14 @@
-/** Makes a server listen, and says where, or why it cannot. */
 import type { Server } from "node:http";
 import { CommandFailure } from "./failure.ts";
 import type { HttpAddress } from "./http-address.ts";
 
-/** A server that listens. */
 export interface Listening {
-  /** `127.0.0.1:9464`, with the port that was taken. */
+  /** `127.0.0.1:9464`, with the actual port. */
   readonly address: string;
-  /** Cuts the connections. */
   close(): Promise<void>;
 }
 
-/** `option` is the one that the address came from. Rejects with `CommandFailure`. */
+/** `option` is the option with the address. Rejects with `CommandFailure`. */
 export async function listen(server: Server, { host, port }: HttpAddress, option: string): Promise<Listening> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => {

@@ -1,22 +1,21 @@
-/** Log lines of the relay: JSON by pino, or the same lines for people on a terminal. */
+/** Log lines of the relay: JSON by pino, or for people on a terminal. */
 import { styleText } from "node:util";
 import { type DestinationStream, destination, pino, stdTimeFunctions } from "pino";
 import type { Logger } from "rowpost";
 import { type CommandContext, redact } from "./context.ts";
 
-/** Levels that `--log-level` takes. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Options of {@link createLog}. */
 export interface LogOptions {
   readonly level: LogLevel;
-  /** `json`: one JSON object a line, for log collectors; `pretty`: for people. */
+  /** `json`: one object a line, for log collectors; `pretty`: for people. */
   readonly format: "json" | "pretty";
 }
 
 /**
- * Logs to standard error: standard output belongs to the broker stdout:. Written at once, so that a
+ * Logs to standard error, since the broker stdout: uses standard output. Synchronous, so that a
  * line before a crash is not lost.
  */
 export function createLog(context: CommandContext, options: LogOptions): Logger {
@@ -68,7 +67,7 @@ function fieldText(value: unknown): string {
   return JSON.stringify(value);
 }
 
-/** The time of day on this host, in milliseconds. */
+/** Local time of day with milliseconds. */
 function clockText(iso: string): string {
   const at = new Date(iso);
   const two = (number: number): string => String(number).padStart(2, "0");

@@ -9,13 +9,12 @@ const QUEUE_PASSWORD_VARIABLE = "ROWPOST_QUEUE_PASSWORD";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A queue, and what closes it. */
 export interface OpenedQueue {
   readonly queue: Queue;
   close(): Promise<void>;
 }
 
-/** The queue that the URL means; `queue:` is in the relay's own database. */
+/** The queue of the URL; `queue:` is in the relay's own database. */
 export async function openQueue(url: string, environment: Environment, database: Database): Promise<OpenedQueue> {
   const apart = url.slice(url.indexOf(":") + 1);
   const own = apart === "" ? undefined : await openApart(apart, environment);
@@ -29,7 +28,7 @@ export async function openQueue(url: string, environment: Environment, database:
   };
 }
 
-/** The broker, which closes the queue with itself. */
+/** The broker, which also closes the queue. */
 export async function queueBrokerFromUrl(url: string, environment: Environment, database: Database): Promise<Broker> {
   const opened = await openQueue(url, environment, database);
   const broker = queueBroker({ queue: opened.queue });
@@ -42,7 +41,7 @@ export async function queueBrokerFromUrl(url: string, environment: Environment, 
   };
 }
 
-/** The password of the messages' database is not tried on another one. */
+/** The password of the messages' database is not used for another one. */
 async function openApart(url: string, environment: Environment): Promise<Database> {
   try {
     const password = { [DATABASE_PASSWORD_VARIABLE]: environment[QUEUE_PASSWORD_VARIABLE] };

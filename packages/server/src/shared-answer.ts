@@ -1,14 +1,14 @@
-/** One answer for all who ask within a while: twenty viewers cost what one does. */
+/** Shares one answer for a while, so that twenty viewers cost as much as one. */
 
-/** Loads, or gives what was loaded lately; those who ask meanwhile wait for the same one. */
+/** Loads, or returns a recent or running load. */
 export type Shared<T> = () => Promise<T>;
 
-/** Kept for so long after it is there; a failure is not kept. */
+/** Kept for this long; a failure is not kept. */
 export function createShared<T>(keepMs: number, load: () => Promise<T>, now = () => performance.now()): Shared<T> {
   let kept: { readonly answer: Promise<T>; untilMs: number } | undefined;
   return () => {
     if (kept !== undefined && now() < kept.untilMs) return kept.answer;
-    // A slow database gets no second one beside the first.
+    // A slow database gets no second request beside the first.
     const mine = { answer: load(), untilMs: Number.POSITIVE_INFINITY };
     kept = mine;
     mine.answer.then(

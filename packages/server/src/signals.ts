@@ -1,20 +1,16 @@
-/**
- * What asks a long-running command to stop: SIGTERM, SIGINT, or a reader of its output that went
- * away.
- */
+/** Stop requests for a long-running command: SIGTERM, SIGINT, or a closed standard output. */
 
 /** What {@link watchSignals} gives back. */
 export interface SignalWatch {
   /** Aborted by the first signal; its reason is the signal's name, or {@link OUTPUT_CLOSED}. */
   readonly signal: AbortSignal;
-  /** Takes the handlers away. */
   end(): void;
 }
 
-/** Nobody reads standard output any more (`rowpost relay --broker stdout: | head`). */
+/** The reader of standard output has gone (`rowpost relay --broker stdout: | head`). */
 export const OUTPUT_CLOSED = "standard output was closed";
 
-/** Not SIGHUP: a handler of ours would undo what nohup does. */
+/** No SIGHUP, since a handler would defeat nohup. */
 const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
 /**
@@ -45,7 +41,6 @@ export function watchSignals(onSecond: (name: string) => void): SignalWatch {
   };
 }
 
-/** Resolves when the signal is aborted. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();

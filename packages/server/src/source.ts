@@ -1,4 +1,4 @@
-/** A message table that the console shows: its connections, and what all viewers share. */
+/** A message table in the console: its connections and the data shared by all viewers. */
 import { type Database, type Logger, RowpostError, type TableLayout } from "rowpost";
 import type { AlertStore, MessageAdmin, OperationsStore, OutboxStatus, TableEstimate } from "rowpost/admin";
 import { createQueue, type Queue } from "rowpost/queue";
@@ -7,21 +7,20 @@ import { Problem } from "./http/problem.ts";
 import { createOperations, type Operations } from "./operations/operations.ts";
 import { createShared, type Shared } from "./shared-answer.ts";
 
-/** What is shown. */
+/** A message table to show. */
 export interface SourceOptions {
-  /** In addresses: letters, digits, `-`, `_` and `.`. */
+  /** Name in addresses: letters, digits, `-`, `_` and `.`. */
   readonly name: string;
   /** Stays open when the console is closed. */
   readonly database: Database;
-  /** Default: that of a table which `rowpost migrate` makes. */
+  /** Default: the layout of `rowpost migrate`. */
   readonly layout?: TableLayout | undefined;
 }
 
-/** The table as it was at an instant. */
 export interface Snapshot {
   readonly status: OutboxStatus;
   readonly estimate: TableEstimate;
-  /** Undefined also when a right on them is missing, or their tables are. */
+  /** Also undefined without the right or the tables. */
   readonly firing: Firing | undefined;
   /** ISO 8601 UTC. */
   readonly asOf: string;
@@ -31,31 +30,30 @@ export interface Source {
   readonly name: string;
   readonly database: Database;
   readonly layout: TableLayout;
-  /** For what an index leads to. */
+  /** For reads that use an index. */
   readonly reads: MessageAdmin;
   readonly changes: MessageAdmin;
   readonly operations: OperationsStore;
-  /** For reading the audit, and the size of the table. */
+  /** For the audit and the size of the table. */
   readonly records: OperationsStore;
   readonly alerts: AlertStore;
-  /** Changes of many messages, of this process. */
   readonly bulk: Operations;
-  /** The message queue stored beside the table, if there is one; made at the first use. */
+  /** The message queue beside the table; created at the first use. */
   queue(): Queue;
-  /** At most two seconds old, read once for all who look. */
+  /** At most two seconds old, shared by all viewers. */
   readonly snapshot: Shared<Snapshot>;
-  /** Runs what may take long, on a connection beside the others; at most four wait for each. */
+  /** Runs slow reads on a separate connection; at most four wait for each. */
   search<T>(work: (admin: MessageAdmin) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** A page looks for five seconds at most; a statement that takes longer is given up. */
+/** A page searches for at most five seconds; longer statements are aborted. */
 const STATEMENT_TIMEOUT_MS = 5_000;
 const SNAPSHOT_MS = 2_000;
 const SEARCHES = 2;
 const MOST_WAITING = 5;
 
-/** Opens nothing before the first use. */
+/** Connects at the first use. */
 export function createSource(
   { database, layout = database.defaultLayout, name }: SourceOptions,
   logger: Logger,
@@ -64,7 +62,8 @@ export function createSource(
   const reads = database.messageAdmin(options);
   const changes = database.messageAdmin(options);
   const operations = database.operations(options);
-  // Apart from the sessions, which every request needs: a long look at the audit holds nobody up.
+  // Separate from the sessions, which every request needs, so that a slow read of the audit blocks
+  // no request.
   const records = database.operations(options);
   const many = database.messageAdmin(options);
   const bulk = createOperations(many, logger);
@@ -74,7 +73,7 @@ export function createSource(
   const snapshot = createShared(SNAPSHOT_MS, async (): Promise<Snapshot> => {
     const asOf = new Date().toISOString();
     const [status, estimate] = [await reads.status(), await records.estimate()];
-    // Whoever cannot read them sees the messages all the same; the page of alerts says why.
+    // Without alerts the messages are still shown; the page of alerts has the reason.
     const firing = await readFiring(alerts).catch((error: unknown) => {
       if (error instanceof RowpostError && !error.retriable) return undefined;
       throw error;

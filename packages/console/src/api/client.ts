@@ -1,10 +1,10 @@
 /**
- * The API as typed calls. Names, paths, queries, bodies and answers are those of the server's route
- * table: a route that changes there does not compile here.
+ * The API as typed calls. Names, paths, queries, bodies and answers come from the server's route
+ * table, so a changed route breaks the build.
  */
 import type { AnswerOf, BodyOf, PathOf, QueryOf, RouteName } from "rowpost-server/api";
 
-/** Method and path of each route. Types only come over, so the paths are written here once more. */
+/** Repeated here, because only types can be imported. */
 const ROUTES = {
   session: "GET /session",
   login: "POST /session",
@@ -61,7 +61,6 @@ const ROUTES = {
   audit: "GET /s/:source/audit",
 } as const satisfies { readonly [Name in RouteName]: PathOf<Name> };
 
-/** What a call may be given; the parameters of its path among them. */
 export interface Given<Name extends RouteName> {
   readonly source?: string;
   readonly id?: string;
@@ -72,18 +71,16 @@ export interface Given<Name extends RouteName> {
   readonly channel?: string;
   readonly query?: QueryOf<Name>;
   readonly body?: BodyOf<Name>;
-  /** Version that a change was decided on. */
   readonly ifMatch?: string;
   readonly signal?: AbortSignal;
 }
 
-/** An answer, and the version of what it shows. */
 export interface Reply<Name extends RouteName> {
   readonly answer: AnswerOf<Name>;
   readonly etag: string | undefined;
 }
 
-/** What the server said no with; `unreachable`: it said nothing. */
+/** A refusal by the server; `unreachable`: no answer. */
 export class ApiProblem extends Error {
   readonly code: string;
   readonly title: string;
@@ -97,13 +94,12 @@ export class ApiProblem extends Error {
     this.more = more;
   }
 
-  /** The database or the way to it is away: what is shown may stay, and nothing can be done. */
+  /** The database or the connection is away: data stays visible, and actions are disabled. */
   get isAway(): boolean {
     return ["unreachable", "database-away", "database-unfit", "statement-timeout", "unexpected"].includes(this.code);
   }
 }
 
-/** Address of a route, relative to the page's base. */
 export function addressOf<Name extends RouteName>(
   name: Name,
   { channel = "", group = "", id = "", operation = "", query, silence = "", source = "", topic = "" }: Given<Name>,
@@ -140,7 +136,7 @@ export async function call<Name extends RouteName>(name: Name, given: Given<Name
   return { answer, etag: response.headers.get("etag") ?? undefined };
 }
 
-/** A proxy's page instead of an answer, or one that broke off, is none. */
+/** A proxy's page or a truncated answer is no answer. */
 async function jsonOf(response: Response, signal: AbortSignal | undefined): Promise<unknown> {
   try {
     return await response.json();
@@ -159,7 +155,7 @@ async function reached(address: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** A proxy between may answer with something else than the server's problems. */
+/** A proxy may answer in another format than the server's problems. */
 async function problemOf(response: Response): Promise<ApiProblem> {
   const { detail, title, type, ...more } = await response
     .json()

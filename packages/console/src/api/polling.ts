@@ -1,14 +1,13 @@
 /**
- * What a page shows, asked for again and again while somebody looks: nothing while the tab is
- * hidden, paused, or nobody is logged in; slower while the server does not answer. What was known
- * last stays, with its age.
+ * Polls the data of a page while it is visible, not paused and the user is logged in; slower while
+ * the server does not answer. The last data stays, with its age.
  */
 import { computed, effect, signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiProblem } from "./client.ts";
 import { isLoggedIn, sessionEnded } from "./session.ts";
 
-/** Nothing is asked for while this is true. */
+/** Stops polling. */
 export const paused = signal(false);
 
 const isVisible = signal(document.visibilityState === "visible");
@@ -19,13 +18,12 @@ document.addEventListener("visibilitychange", () => {
 const isWatched = computed(() => isVisible.value && isLoggedIn.value);
 const isActive = computed(() => isWatched.value && !paused.value);
 
-/** What the page that is open knows of itself: for the top bar. */
 export const freshness = signal<{ readonly asOf: number | undefined; readonly problem: ApiProblem | undefined }>({
   asOf: undefined,
   problem: undefined,
 });
 
-/** Now, while anybody looks; once a second. */
+/** Now, updated once a second while the page is visible. */
 export const now = signal(Date.now());
 setInterval(() => {
   if (isVisible.value) now.value = Date.now();
@@ -33,18 +31,15 @@ setInterval(() => {
 
 const SLOWEST_MS = 60_000;
 
-/** What was known last, when, and what went wrong since. */
+/** The last answer, its time, and errors since. */
 export interface Polled<Answer> {
   readonly answer: Answer | undefined;
   readonly at: number | undefined;
   readonly problem: ApiProblem | undefined;
-  /** Asks at once. */
   readonly again: () => void;
 }
 
-/**
- * Loads what `key` names, and again every `everyMs` (0: only once). Another key forgets the answer.
- */
+/** Loads the data of `key`, again every `everyMs` (0: only once). Another key drops the answer. */
 export function usePolled<Answer>(
   key: string,
   load: (signal: AbortSignal) => Promise<Answer>,
@@ -125,10 +120,10 @@ function createPoll<Answer>({ everyMs, load, onAnswer, onProblem }: PollOptions<
     timer = setTimeout(() => void ask(), waitMs);
   }
 
-  // A page that was hidden is brought up to date when it is looked at again.
+  // Updates a page that becomes visible again.
   const unwatch = effect(() => {
     if (!isActive.value) clearTimeout(timer);
-    // What was never shown is asked for once, paused or not.
+    // Data never shown is loaded once, even when paused.
     if (isActive.value ? !isKnown || everyMs > 0 : isWatched.value && !isKnown) void ask();
   });
   return {
@@ -141,7 +136,7 @@ function createPoll<Answer>({ everyMs, load, onAnswer, onProblem }: PollOptions<
   };
 }
 
-/** What is no answer of the server is a fault of the app, and must be seen. */
+/** Other errors are bugs of the app and must be visible. */
 export function problemOf(error: unknown): ApiProblem {
   if (error instanceof ApiProblem) return error;
   throw error;

@@ -1,32 +1,29 @@
-/** Who is logged in, and what they may do. */
 import { computed, signal } from "@preact/signals";
 import type { AnswerOf, BodyOf, RouteName } from "rowpost-server/api";
 import { ApiProblem, call } from "./client.ts";
 
 type Session = AnswerOf<"session">;
 
-/** Undefined: not asked yet. */
+/** Undefined: not yet loaded. */
 const session = signal<Session | undefined>(undefined);
-/** What went wrong while asking, or while logging in. */
 export const sessionProblem = signal<ApiProblem | undefined>(undefined);
 export const meta = signal<AnswerOf<"meta"> | undefined>(undefined);
 const wasLoggedIn = signal(false);
 
 export const isLoggedIn = computed(() => session.value?.principal != null);
-/** Undefined: not known yet. */
+/** Undefined: not yet known. */
 export const ways = computed(() => session.value?.ways);
 export const hasEnded = computed(() => wasLoggedIn.value && !isLoggedIn.value);
 
-/** Route that this user may call. */
 export function may(route: RouteName): boolean {
   return meta.value?.permissions.includes(route) === true;
 }
 
-/** Asks who is logged in; a one-time link in the address is used up first. */
+/** Loads the session; first uses a one-time link in the address. */
 export async function beginSession(): Promise<void> {
   const [, token] = /^#t=(.+)$/.exec(location.hash) ?? [];
   if (token !== undefined) {
-    // Out of the address and the history, whatever comes of it.
+    // Removed from the address and the history in any case.
     history.replaceState(null, "", location.href.replace(/#.*$/, ""));
     await attempt(async () => opened((await call("exchangeLink", { body: { token } })).answer));
   }
@@ -37,7 +34,6 @@ export async function beginSession(): Promise<void> {
   }
 }
 
-/** True: logged in. */
 export async function logIn(body: BodyOf<"login">): Promise<boolean> {
   await attempt(async () => opened((await call("login", { body })).answer));
   return isLoggedIn.value;
@@ -52,14 +48,14 @@ export async function logOut(): Promise<void> {
   });
 }
 
-/** The server says that nobody is logged in any more: the address stays. */
+/** The session has ended; the address stays. */
 export function sessionEnded(): void {
   if (session.value?.principal == null) return;
   session.value = { ...session.value, principal: null };
   void attempt(async () => opened((await call("session")).answer));
 }
 
-/** Asks what this user may do, until it is known. */
+/** Loads the user's rights, retrying until it succeeds. */
 async function loadMeta(): Promise<void> {
   try {
     meta.value = (await call("meta")).answer;

@@ -1,4 +1,3 @@
-/** Who is told, how the last notice went, and a test of it. */
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { announce } from "../announce.ts";

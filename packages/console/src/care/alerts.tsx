@@ -1,4 +1,3 @@
-/** What is wrong and since when, who is told, and what is silenced. */
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";
@@ -25,7 +24,7 @@ const TAGS = { critical: "tag-bad", warning: "tag-held", info: "" } as const;
 
 export function AlertsPage({ source }: PageProps) {
   const load = async (signal: AbortSignal) => (await call("alerts", { source, signal })).answer;
-  // The server tells what is wrong in the language of the page.
+  // The server's texts depend on the language of the page.
   const polled = usePolled(`alerts ${source} ${language.value}`, load, { everyMs: POLL_MS, isPage: true });
   const { alerts: texts } = careWords.value;
   return (
@@ -128,13 +127,12 @@ function Item({ again, alert, rules, source }: ItemProps) {
   );
 }
 
-/** A topic, or `topic/group`; names of topics have no slash. */
+/** A topic, or `topic/group`; topic names have no slash. */
 function queuePlace(subject: string, source: string): string {
   const [topic = "", ...group] = subject.split("/");
   return queueHref(source, { topic, group: group.length === 0 ? undefined : group.join("/") });
 }
 
-/** Where it can be seen. */
 function placeOf({ messageId, rule, subject }: Alert, source: string): string {
   const topic = subject;
   switch (rule) {

@@ -1,4 +1,3 @@
-/** What keeps messages from going out, and what mends it. */
 import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
@@ -16,7 +15,7 @@ const TAGS = { error: "tag-bad", warning: "tag-held", note: "" } as const;
 
 export function DoctorPage({ source }: PageProps) {
   const load = async (signal: AbortSignal) => (await call("doctor", { source, signal })).answer;
-  // The server tells the findings in the language of the page.
+  // The server's texts depend on the language of the page.
   const polled = usePolled(`doctor ${source} ${language.value}`, load, { everyMs: 0, isPage: true });
   const { doctor: texts } = careWords.value;
   return (

@@ -1,4 +1,3 @@
-/** What nobody is told of for a while: those there are, adding one, ending one. */
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
@@ -121,7 +120,7 @@ function SilenceRow({ again, rules, silence, source }: Shared & { readonly silen
 }
 
 interface SilenceDialogProps extends Shared {
-  /** Of this alert; without it anything can be chosen. */
+  /** Preset alert; otherwise anything can be chosen. */
   readonly about?: { readonly rule: string; readonly subject: string };
   readonly close: () => void;
 }

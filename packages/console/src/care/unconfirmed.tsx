@@ -1,5 +1,3 @@
-/** Messages that are sent and that no consumer has confirmed yet, and confirmations of none. */
-
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";
@@ -160,7 +158,7 @@ function MessageRow({ again, message, source }: RowProps) {
   );
 }
 
-/** As it was seen: of two at once the later one is told. */
+/** With a version check: of two concurrent changes the later one is refused. */
 function Change({ again, message, source, what }: RowProps & { readonly what: "confirm" | "resend" }) {
   const seen = useSignal<string | undefined>(undefined);
   const { message: texts } = words.value;

@@ -1,4 +1,3 @@
-/** What may be done to a message, and the dialog that asks why. */
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Role } from "rowpost-server/api";
@@ -18,7 +17,7 @@ import { EndsField, untilOf } from "./reason-dialog.tsx";
 import { StateMark } from "./state.tsx";
 
 type Action = "retry" | "retryNow" | "resend" | "suspend" | "resume" | "confirm" | "archive";
-/** What has a button; the copy has a dialog of its own. */
+/** Actions with a button; the copy has its own dialog. */
 type Offered = Action | "copy";
 type Route = Exclude<Offered, "retryNow">;
 
@@ -31,7 +30,6 @@ function routeOf(action: Offered): Route {
   return action === "retryNow" ? "retry" : action;
 }
 
-/** What its state allows. */
 function actionsOf({ archived, nextRetryAt, state }: Message): readonly Action[] {
   if (archived) return [];
   switch (state) {
@@ -53,14 +51,13 @@ function actionsOf({ archived, nextRetryAt, state }: Message): readonly Action[]
 interface ActionsProps {
   readonly message: Message;
   readonly source: string;
-  /** Version of the message as it is shown. */
   readonly etag: string | undefined;
-  /** What is shown is old: nothing can be done now. */
+  /** The data is outdated, so actions are disabled. */
   readonly isStale: boolean;
   readonly again: () => void;
 }
 
-/** A button for each; one that is forbidden says why. */
+/** Disabled buttons say why. */
 export function Actions(props: ActionsProps) {
   const opened = useSignal<Offered | undefined>(undefined);
   const { message: texts, roles } = words.value;
@@ -102,7 +99,7 @@ export function Actions(props: ActionsProps) {
 
 function ActionDialog(props: ActionsProps & { readonly action: Action; readonly close: () => void }) {
   const { action, again, close, message, source } = props;
-  // What the decision was made on: not what a poll has brought meanwhile.
+  // The version that the user saw, not one polled meanwhile.
   const seen = useRef(props.etag);
   const problem = useSignal<ApiProblem | undefined>(undefined);
   const isBusy = useSignal(false);
@@ -172,14 +169,12 @@ async function send(action: Action, { given, id, ifMatch, source }: Sent): Promi
   return await call("suspend", { ...about, body: { reason, ...untilOf(given) } });
 }
 
-/** The row as it is now, which the server sends with its refusal. */
 function currentOf({ code, more }: ApiProblem): Message | undefined {
   const { current } = more;
   if (code !== "precondition-failed" && code !== "state-conflict") return undefined;
   return typeof current === "object" && current !== null ? (current as Message) : undefined;
 }
 
-/** Somebody else was faster: what it is now. */
 function Changed({ current, isConflict }: { readonly current: Message; readonly isConflict: boolean }) {
   const { message: texts, messages } = words.value;
   return (

@@ -1,4 +1,4 @@
-/** A message that is sent anew with something changed, and what becomes of the old one. */
+/** Sends a changed copy of a message, and settles the original. */
 import { type Signal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { AnswerOf, BodyOf } from "rowpost-server/api";
@@ -20,12 +20,11 @@ type Original = NonNullable<Change["original"]>;
 interface CopyProps {
   readonly message: Message;
   readonly source: string;
-  /** Version of the message as it is shown. */
   readonly etag: string | undefined;
   readonly close: () => void;
 }
 
-/** The look at the body is written into the audit, as everywhere. */
+/** Reading the body is audited, as everywhere. */
 export function CopyDialog(props: CopyProps) {
   const { close, message, source } = props;
   const load = async (signal: AbortSignal) => (await call("body", { source, id: message.id, signal })).answer;
@@ -39,7 +38,7 @@ function titleOf({ id }: Message): string {
 }
 
 function Editing({ close, etag, message, source, stored }: CopyProps & { readonly stored: Stored }) {
-  // What the decision was made on: not what a poll has brought meanwhile.
+  // The version that the user saw, not one polled meanwhile.
   const seen = useRef(etag);
   const edited = useSignal(stored.body);
   const { copying, names } = words.value.message;
@@ -96,7 +95,6 @@ function Editing({ close, etag, message, source, stored }: CopyProps & { readonl
   );
 }
 
-/** The body where it can be edited, and what is different in it. */
 function BodyField({ edited, stored }: { readonly stored: Stored; readonly edited: Signal<string> }) {
   const { copying } = words.value.message;
   if (stored.truncated || stored.contentType?.endsWith(";base64") === true)
@@ -121,7 +119,6 @@ function BodyField({ edited, stored }: { readonly stored: Stored; readonly edite
   );
 }
 
-/** What is different in the body, with some of what stands around it. */
 function Stretch({ after, before }: { readonly before: string; readonly after: string }) {
   const stretch = stretchOf(before, after);
   if (stretch === undefined) return null;
@@ -136,7 +133,6 @@ function Stretch({ after, before }: { readonly before: string; readonly after: s
   );
 }
 
-/** What its state allows. */
 function originalsOf({ archived, orderingKey, state }: Message): readonly Original[] {
   if (archived) return ["keep"];
   switch (state) {

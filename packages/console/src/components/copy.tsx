@@ -1,7 +1,7 @@
 import { announce } from "../announce.ts";
 import { words } from "../language/language.ts";
 
-/** Copies a text; on plain http, where there is no clipboard, through a field. */
+/** Copies a text; on plain http, without a clipboard, through a field. */
 export function CopyButton({ text }: { readonly text: string }) {
   const { common } = words.value;
   async function copy(): Promise<void> {
@@ -13,7 +13,7 @@ export function CopyButton({ text }: { readonly text: string }) {
       field.className = "sr-only";
       document.body.append(field);
       field.select();
-      // Old, and the only way without https.
+      // Deprecated, but the only way without https.
       document.execCommand("copy");
       field.remove();
     }
@@ -26,7 +26,6 @@ export function CopyButton({ text }: { readonly text: string }) {
   );
 }
 
-/** A command to be copied. */
 export function Command({ text }: { readonly text: string }) {
   return (
     <span class="command">

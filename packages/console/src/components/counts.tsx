@@ -5,13 +5,11 @@ import { StateMark } from "./state.tsx";
 
 type StateCounts = AnswerOf<"overview">["states"];
 
-/** A number with how exact it is. */
 export function CountOf({ count }: { readonly count: Count | undefined }) {
   if (count === undefined) return <span class="quiet">?</span>;
   return <span class={count.value === 0 && count.relation === "eq" ? "num quiet" : "num"}>{formatCount(count)}</span>;
 }
 
-/** Of one state, as a link to its messages. */
 export function StateCount({
   source,
   state,
@@ -32,7 +30,6 @@ export function StateCount({
   );
 }
 
-/** All unfinished states in a line. */
 export function StateLine({ source, states }: { readonly source: string; readonly states: StateCounts }) {
   return (
     <dl class="figures">

@@ -5,7 +5,7 @@ import { chipsOf, FilterError, filterLine, type MessageQuery, parseFilter } from
 import { words } from "../language/language.ts";
 import { STATE_WORDS } from "./search-box.tsx";
 
-/** The filter above the list: one line to write, and a chip for each part to take away. */
+/** The filter line, and a removable chip for each part. */
 export function FilterBar({ query, source }: { readonly source: string; readonly query: MessageQuery }) {
   const wrong = useSignal("");
   const field = useRef<HTMLInputElement>(null);
@@ -67,7 +67,6 @@ export function FilterBar({ query, source }: { readonly source: string; readonly
   );
 }
 
-/** Address of the same search without one of its parts. */
 export function withoutChip(source: string, query: MessageQuery, name: keyof MessageQuery): string {
   return hrefOf(source, "messages", { query: { ...query, [name]: undefined } });
 }

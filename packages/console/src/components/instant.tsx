@@ -2,7 +2,7 @@ import { now } from "../api/polling.ts";
 import { formatDuration, formatInstant } from "../format.ts";
 import { words } from "../language/language.ts";
 
-/** An instant in the zone that is set; pointed at, in UTC as well. */
+/** An instant in the chosen zone, with UTC in the tooltip. */
 export function Instant({ at }: { readonly at: string | null | undefined }) {
   if (at === null || at === undefined) return <span class="quiet">–</span>;
   return (
@@ -12,7 +12,6 @@ export function Instant({ at }: { readonly at: string | null | undefined }) {
   );
 }
 
-/** An instant and how far away it is. */
 export function InstantAndSpan({ at }: { readonly at: string }) {
   const ms = Date.parse(at) - now.value;
   const { bar } = words.value;

@@ -1,4 +1,4 @@
-/** A page that is loaded when somebody goes there: the first load stays small. */
+/** A page loaded on demand, to keep the first load small. */
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
@@ -9,7 +9,7 @@ import { ProblemBox } from "./problem.tsx";
 
 type Part = (props: PageProps) => JSX.Element;
 
-/** Loaded once, for all later visits. One that did not come can be asked for again. */
+/** Loaded once. A failed load can be retried. */
 export function lazyPage(load: () => Promise<Part>): Part {
   const part = signal<Part | undefined>(undefined);
   const hasFailed = signal(false);
@@ -31,7 +31,7 @@ export function lazyPage(load: () => Promise<Part>): Part {
     const Loaded = part.value;
     if (Loaded !== undefined) return <Loaded {...props} />;
     if (hasFailed.value)
-      // A browser keeps a module that failed: only a fresh page asks for it again.
+      // A browser caches a failed module until the page is reloaded.
       return <ProblemBox problem={new ApiProblem("unreachable", "", "")} again={() => location.reload()} />;
     return <p class="loading">{words.value.common.loading}</p>;
   };

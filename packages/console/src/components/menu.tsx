@@ -1,4 +1,4 @@
-/** The pages, and what needs somebody: one small request for all of them. */
+/** The pages, with counts of problems from one small request. */
 import { useEffect, useRef } from "preact/hooks";
 import { hrefOf, PAGES, type Page } from "../address.ts";
 import { call } from "../api/client.ts";
@@ -17,7 +17,7 @@ export function Menu({ page, source }: { readonly page: Page; readonly source: s
   const mine = answer?.sources.find(({ name }) => name === source);
   const failed = mine?.states.find(({ state }) => state === "failed")?.count;
   const alerts = mine?.alerts;
-  // On a phone the menu is wider than the screen, and wider still when the counts are there.
+  // On a phone the menu is wider than the screen, and wider still with counts.
   useEffect(() => {
     list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [page, answer === undefined]);

@@ -11,7 +11,7 @@ import { ProblemBox } from "./problem.tsx";
 
 type Body = AnswerOf<"body">;
 
-/** What is shown when it is asked for: each look is written into the audit. */
+/** Loaded only on request, because each read is audited. */
 export function useAsked<Answer>(load: () => Promise<Answer>) {
   const answer = useSignal<Answer | undefined>(undefined);
   const problem = useSignal<ApiProblem | undefined>(undefined);
@@ -47,7 +47,7 @@ export function MessageBody({ id, source }: { readonly id: string; readonly sour
   );
 }
 
-/** A body with what it is; `raw` is where all of it can be had. */
+/** A body with its description; `raw` is the full download. */
 export function BodyText({
   body: { body, contentType, headers, length, truncated },
   raw,
@@ -104,7 +104,7 @@ export function BodyText({
   );
 }
 
-/** A JSON object of strings; whatever else it may be is shown as it is. */
+/** A JSON object of strings; anything else is shown unchanged. */
 function Headers({ text }: { readonly text: string | null | undefined }) {
   const { common, message: texts } = words.value;
   const pairs = pairsOf(text ?? "{}");

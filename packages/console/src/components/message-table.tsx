@@ -7,7 +7,7 @@ import { StateMark } from "./state.tsx";
 
 export type Message = AnswerOf<"messages">["items"][number];
 
-/** Messages in rows; on a phone in cards. `marked`: the one that the page is about. */
+/** Messages in rows, on a phone in cards. `marked`: the message of the page. */
 export function MessageTable({
   marked,
   messages,

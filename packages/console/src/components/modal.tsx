@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** A native dialog: the focus stays in it, Esc closes it, and the focus goes back where it was. */
+/** A native dialog: keeps the focus, closes on Esc, and restores the focus. */
 export function Modal({
   children,
   close,

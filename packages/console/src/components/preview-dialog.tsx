@@ -1,4 +1,3 @@
-/** Which messages a change means; then it runs by itself. */
 import type { AnswerOf, BodyOf } from "rowpost-server/api";
 import { go, hrefOf } from "../address.ts";
 import { call } from "../api/client.ts";

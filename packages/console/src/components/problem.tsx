@@ -1,4 +1,3 @@
-/** What went wrong, in place of a page or above it. */
 import type { ComponentChildren } from "preact";
 import type { ApiProblem } from "../api/client.ts";
 import { now, type Polled } from "../api/polling.ts";
@@ -27,7 +26,7 @@ export function ProblemBox({ again, problem }: { readonly problem: ApiProblem; r
   );
 }
 
-/** What the server says of it is English, but for what the app says itself. */
+/** The server's text is English; the app has its own for some codes. */
 function Detail({ children, code }: { readonly children: string; readonly code: string }) {
   const isOurs = words.value.problem.details[code] === undefined;
   return isOurs ? (
@@ -40,8 +39,8 @@ function Detail({ children, code }: { readonly children: string; readonly code: 
 }
 
 /**
- * A page while it loads, when it failed, and when it is there. When the database goes away what was
- * known last stays, greyed, with its age.
+ * A page while loading, failed, or loaded. If the database goes away the last data stays, greyed,
+ * with its age.
  */
 export function Loaded<Answer>({
   children,

@@ -1,4 +1,3 @@
-/** A dialog that asks why, and does it. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { Role, RouteName } from "rowpost-server/api";
@@ -10,14 +9,14 @@ import { words } from "../language/language.ts";
 import { Modal } from "./modal.tsx";
 import { ProblemBox } from "./problem.tsx";
 
-/** Undefined: this user may do it. */
+/** Undefined: allowed. */
 function refusalOf(route: RouteName, role: Role): string | undefined {
   const { message: texts, roles } = words.value;
   if (meta.value?.readOnly === true) return texts.readOnly;
   return may(route) ? undefined : texts.needs(roles[role]);
 }
 
-/** A button that begins what a route does; who may not do it is told why. */
+/** A button for a route; if it is forbidden it says why. */
 export function RouteButton({
   label,
   of,
@@ -27,9 +26,9 @@ export function RouteButton({
 }: {
   readonly route: RouteName;
   readonly label: string;
-  /** Who may, at least. */
+  /** The lowest role. */
   readonly least?: Role;
-  /** What it is done to, for who only hears the label. */
+  /** Target, for screen readers. */
   readonly of?: string;
   readonly open: () => void;
 }) {
@@ -58,9 +57,7 @@ export function ReasonDialog({
 }: {
   readonly title: string;
   readonly about?: string;
-  /** On the button. */
   readonly verb: string;
-  /** Told when it is done. */
   readonly done: string;
   readonly act: (form: FormData) => Promise<unknown>;
   readonly close: () => void;
@@ -108,7 +105,6 @@ export function ReasonDialog({
 const ENDS_MS = { none: undefined, hour: 3_600_000, day: 86_400_000, week: 604_800_000 } as const;
 const ENDS = ["none", "hour", "day", "week"] as const;
 
-/** When it goes on by itself. */
 export function EndsField() {
   const { message: texts } = words.value;
   return (

@@ -5,10 +5,10 @@ import { en } from "../language/en.ts";
 import { words } from "../language/language.ts";
 import { zh } from "../language/zh.ts";
 
-/** States are understood in every language. */
+/** States are accepted in every language. */
 export const STATE_WORDS = [en.states, zh.states];
 
-/** Takes an id, a key, or filters; on every page. */
+/** Accepts an id, a key or filters; shown on every page. */
 export function SearchBox({ source }: { readonly source: string }) {
   const wrong = useSignal("");
   const { bar, messages } = words.value;

@@ -1,4 +1,4 @@
-/** A state as shape, word and color: none of them alone. */
+/** A state by shape, word and color together. */
 import type { AnswerOf } from "rowpost-server/api";
 import { words } from "../language/language.ts";
 

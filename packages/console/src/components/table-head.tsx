@@ -1,9 +1,6 @@
-/** The head of a table, from the words of its columns. */
 interface TableHeadProps<Name extends string> {
   readonly columns: Readonly<Record<Name, string>>;
-  /** In their order. */
   readonly names: readonly Name[];
-  /** Those of numbers. */
   readonly right?: readonly Name[];
 }
 

@@ -11,7 +11,6 @@ interface Event {
   readonly why?: string;
 }
 
-/** What is known of its life, in the order of time; what lies ahead too. */
 export function Timeline({ detail }: { readonly detail: Detail }) {
   const { message: texts } = words.value;
   const nowIso = detail.asOf;
@@ -51,7 +50,7 @@ function eventsOf({ changes, message }: Detail): Event[] {
   return found.filter((event) => event !== undefined).sort((left, right) => Date.parse(left.at) - Date.parse(right.at));
 }
 
-/** Undefined: it has not happened, and is not planned. */
+/** Undefined: it has not happened and is not planned. */
 function known(at: string | null | undefined, what: string, why?: string | null): Event | undefined {
   if (at === null || at === undefined) return undefined;
   return why === null || why === undefined ? { at, what } : { at, what, why };

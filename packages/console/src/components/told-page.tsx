@@ -1,4 +1,3 @@
-/** A page that says what it is about, and then shows what it has loaded. */
 import type { ComponentChildren } from "preact";
 import type { Polled } from "../api/polling.ts";
 import { Loaded } from "./problem.tsx";

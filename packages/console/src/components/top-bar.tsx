@@ -1,4 +1,3 @@
-/** Which table, the search, how fresh it all is, and who I am. */
 import type { Signal } from "@preact/signals";
 import { go, hrefOf, place } from "../address.ts";
 import { freshness, now, paused } from "../api/polling.ts";
@@ -43,7 +42,7 @@ export function TopBar({ help }: { readonly help: () => void }) {
   );
 }
 
-/** How old is what is shown; amber when it is late, red when nothing answers. */
+/** Age of the data; amber when it is late, red when nothing answers. */
 function Freshness() {
   const { bar } = words.value;
   const { asOf, problem } = freshness.value;
@@ -111,7 +110,6 @@ const LANGUAGE_NAMES = [
   ["en", "English"],
 ] as const;
 
-/** Language, theme and zone. */
 function Choices() {
   const { bar } = words.value;
   const zones = Intl.supportedValuesOf("timeZone").map((name) => [name, name] as const);

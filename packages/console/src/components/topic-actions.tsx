@@ -1,4 +1,3 @@
-/** Holding a topic back, letting it go, and bringing forward what waits for its next attempt. */
 import { useSignal } from "@preact/signals";
 import { call } from "../api/client.ts";
 import { fieldOf } from "../form.ts";

@@ -9,7 +9,6 @@ type Topic = AnswerOf<"topics">["items"][number];
 
 const COLUMNS = ["pending", "sending", "failed", "suspended"] as const;
 
-/** Topics and what waits in each. */
 export function TopicTable({
   again,
   source,
@@ -17,7 +16,7 @@ export function TopicTable({
 }: {
   readonly source: string;
   readonly topics: readonly Topic[];
-  /** Given: what can be done to each is there too. */
+  /** If given, each topic has its actions. */
   readonly again?: () => void;
 }) {
   const { states, topics: texts } = words.value;

@@ -3,7 +3,6 @@ import { words } from "../language/language.ts";
 import { Modal } from "./modal.tsx";
 import { ProblemBox } from "./problem.tsx";
 
-/** A dialog whose contents are still asked for, or did not come. */
 export function WaitingDialog({
   close,
   problem,
@@ -13,7 +12,6 @@ export function WaitingDialog({
   readonly title: string;
   readonly close: () => void;
   readonly problem: ApiProblem | undefined;
-  /** What is waited for. Default: that something is. */
   readonly waiting?: string;
 }) {
   const { common } = words.value;

@@ -1,4 +1,3 @@
-/** The words of the pages for unconfirmed messages and the doctor, in the language that is set. */
 import { computed } from "@preact/signals";
 import { language } from "../settings.ts";
 import { care as en } from "./en-care.ts";

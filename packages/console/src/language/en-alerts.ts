@@ -1,4 +1,4 @@
-/** Words of the page for alerts; loaded with it. */
+/** Texts of the page for alerts; loaded with it. */
 
 export const alerts = {
   title: "Alerts",

@@ -1,4 +1,3 @@
-/** Words of changes that mean many messages. */
 export const bulk = {
   title: "Operations",
   here: "What this process of the console has started since it runs. One that ended with its process stands in the audit as begun and no more: start it again, and it means what is not changed yet.",

@@ -1,6 +1,6 @@
 import { alerts } from "./en-alerts.ts";
 
-/** Words of the pages for unconfirmed messages and the doctor; loaded with them. */
+/** Texts of the pages for unconfirmed messages and the doctor; loaded with them. */
 export const care = {
   alerts,
   unconfirmed: {

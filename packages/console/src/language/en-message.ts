@@ -1,4 +1,3 @@
-/** Words of the page of one message. */
 export const message = {
   why: "Why",
   held: {

@@ -1,4 +1,4 @@
-/** Words of the queue's pages; loaded with them. */
+/** Texts of the queue's pages; loaded with them. */
 export const queue = {
   title: "Message queue",
   noTables: "This database has no message queue",

@@ -1,7 +1,7 @@
 import { bulk } from "./en-bulk.ts";
 import { message } from "./en-message.ts";
 
-/** All words of the app in English; `zh.ts` has the same keys, or it does not compile. */
+/** All texts in English; `zh.ts` must have the same keys to compile. */
 export const en = {
   name: "rowpost console",
   menu: {
@@ -68,7 +68,7 @@ export const en = {
     again: "Try again",
     unfit: "rowpost migrate makes the tables fit",
     notFound: "There is no such message",
-    /** By the code of the problem, before what the server says in English. */
+    /** By problem code, shown before the server's English text. */
     details: {} as Readonly<Record<string, string>>,
   },
   common: {

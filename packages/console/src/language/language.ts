@@ -1,4 +1,3 @@
-/** The words of the language that is set. */
 import { computed } from "@preact/signals";
 import { language } from "../settings.ts";
 import { type Dictionary, en } from "./en.ts";
@@ -6,5 +5,4 @@ import { zh } from "./zh.ts";
 
 const DICTIONARIES: Readonly<Record<"en" | "zh", Dictionary>> = { en, zh };
 
-/** `words.value.menu.overview` */
 export const words = computed(() => DICTIONARIES[language.value]);

@@ -1,4 +1,3 @@
-/** The words of the queue's pages, in the language that is set. */
 import { computed } from "@preact/signals";
 import { language } from "../settings.ts";
 import { queue as en } from "./en-queue.ts";

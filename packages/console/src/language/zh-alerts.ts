@@ -1,6 +1,5 @@
 import type { alerts as english } from "./en-alerts.ts";
 
-/** 告警页面的文字。 */
 export const alerts: typeof english = {
   title: "告警",
   about: "由判定告警的进程最近一次查看所得，每 15 秒查看一次。",

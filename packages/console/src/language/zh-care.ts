@@ -1,7 +1,6 @@
 import type { care as english } from "./en-care.ts";
 import { alerts } from "./zh-alerts.ts";
 
-/** 未确认和体检两个页面的文字。 */
 export const care: typeof english = {
   alerts,
   unconfirmed: {

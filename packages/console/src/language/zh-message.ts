@@ -1,6 +1,5 @@
 import type { message as english } from "./en-message.ts";
 
-/** Words of the page of one message. */
 export const message: typeof english = {
   why: "原因",
   held: {

@@ -1,6 +1,5 @@
 import type { queue as english } from "./en-queue.ts";
 
-/** 队列页面的文字。 */
 export const queue: typeof english = {
   title: "消息队列",
   noTables: "这个数据库里没有消息队列",

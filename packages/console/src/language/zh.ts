@@ -2,7 +2,6 @@ import type { Dictionary } from "./en.ts";
 import { bulk } from "./zh-bulk.ts";
 import { message } from "./zh-message.ts";
 
-/** All words of the app in Chinese. */
 export const zh: Dictionary = {
   name: "rowpost 控制台",
   menu: {

@@ -1,4 +1,3 @@
-/** Who changed what, when and why. */
 import type { AnswerOf, QueryOf } from "rowpost-server/api";
 import { go, hrefOf, place } from "../address.ts";
 import { call } from "../api/client.ts";
@@ -170,7 +169,6 @@ function AuditRow({ entry, source }: { readonly entry: Entry; readonly source: s
   );
 }
 
-/** What the rows were before, and what else was written down. */
 function AuditMore({ before, details }: Pick<Entry, "before" | "details">) {
   const { audit: texts } = words.value;
   return (

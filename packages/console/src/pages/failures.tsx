@@ -1,4 +1,3 @@
-/** One cause or many? */
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";
@@ -100,7 +99,7 @@ function GroupRow({ group, source }: { readonly group: Group; readonly source: s
   );
 }
 
-/** All messages of this cause, by their ids: what a pattern means, no filter says. */
+/** All messages of this cause by id, since no filter expresses a pattern. */
 function RetryAll({ group: { fingerprint, pattern }, source }: { readonly group: Group; readonly source: string }) {
   const isOpen = useSignal(false);
   const { failures: texts } = words.value;
@@ -127,7 +126,7 @@ function RetryAll({ group: { fingerprint, pattern }, source }: { readonly group:
   );
 }
 
-/** The longest part of the pattern that every reason of the group has as it stands, else the code. */
+/** The longest part of the pattern that occurs literally in every reason, else the code. */
 function searchedWords({ code, example, pattern }: Group): string {
   const parts = pattern.split("#").map((part) => part.trim());
   const [longest = ""] = parts.sort((left, right) => right.length - left.length);

@@ -1,4 +1,4 @@
-/** The way in. The address stays, so that a page is there again after it. */
+/** The login. The address stays, so that its page opens afterwards. */
 import { useSignal } from "@preact/signals";
 import { hasEnded, logIn, sessionProblem, ways } from "../api/session.ts";
 import { words } from "../language/language.ts";

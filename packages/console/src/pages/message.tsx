@@ -1,4 +1,4 @@
-/** What happened to this message, why is it not sent, and what may I do? */
+/** Details of a message: what happened, why it is not sent, and its actions. */
 import type { ComponentChildren } from "preact";
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";
@@ -87,7 +87,6 @@ function Head({ message: { archived, id, key, state, topic, type } }: { readonly
   );
 }
 
-/** The other messages that it was made of, or that were made of it. */
 function Copies({ changes, source }: { readonly changes: Detail["changes"]; readonly source: string }) {
   const { copying } = words.value.message;
   const links = changes.flatMap(({ copyId, copyOf }) => [
@@ -106,12 +105,12 @@ function Copies({ changes, source }: { readonly changes: Detail["changes"]; read
   );
 }
 
-/** Of these the server's sentence says nothing that is not shown beside it. */
+/** States whose explanation adds nothing to the page. */
 const SAID: readonly string[] = [
   ...["archived", "sent", "confirmation", "consumed", "failed", "delay", "backoff", "no relay"],
 ];
 
-/** The first rule that holds it, with its times and names. */
+/** The first rule that holds it back, with its times and names. */
 function Why({ detail: { explanation, message }, source }: { readonly detail: Detail; readonly source: string }) {
   const { message: texts } = words.value;
   const { behindId, heldBy, relay, since, text, until } = explanation;
@@ -161,7 +160,6 @@ function Fact({ children, name }: { readonly name: string; readonly children: Co
 
 const QUEUE_MS = 15_000;
 
-/** What else waits under the same ordering key. */
 function KeyQueue({ message: { id, orderingKey }, source }: { readonly message: Message; readonly source: string }) {
   if (typeof orderingKey !== "string") return null;
   return <Queue {...{ id, source, orderingKey }} />;
@@ -231,7 +229,6 @@ const SHOWN_FIELDS = [
   ...(["messageId", "lockVersion", "rawState", "createdBy", "updatedBy"] as const),
 ];
 
-/** Every column that the table has. */
 function Fields({ message }: { readonly message: Message }) {
   const { message: texts } = words.value;
   return (

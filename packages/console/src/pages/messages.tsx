@@ -1,4 +1,3 @@
-/** Where is order 4711? One search by whatever is known, which says what it searched. */
 import { useEffect, useState } from "preact/hooks";
 import type { AnswerOf, QueryOf } from "rowpost-server/api";
 import { go, hrefOf, place } from "../address.ts";
@@ -22,7 +21,7 @@ export function MessagesPage({ source }: PageProps) {
   const query = queryOf(place.value.query);
   const cursor = place.value.query.get("cursor") ?? undefined;
   const key = JSON.stringify(["messages", source, query, cursor]);
-  // Only the newest messages change under one's eyes.
+  // Only the first page updates itself.
   const everyMs = cursor === undefined ? POLL_MS : 0;
   const polled = usePolled(key, (signal) => search(source, query, cursor, signal), { everyMs, isPage: true });
   const isWord = query.word !== undefined;
@@ -41,7 +40,7 @@ export function MessagesPage({ source }: PageProps) {
   );
 }
 
-/** A key is looked for in the archive as well: an index leads to it there too. */
+/** A key is also looked up in the archive, which has an index for it. */
 async function search(
   source: string,
   { word, ...query }: MessageQuery,
@@ -59,11 +58,10 @@ interface FoundProps {
   readonly query: MessageQuery;
   readonly list: List;
   readonly polled: Polled<List>;
-  /** The page with the newest. */
   readonly isFirst: boolean;
 }
 
-/** Rows stay where they are while they are looked at: new ones wait above until they are asked for. */
+/** Rows stay in place while the user reads; new ones wait above until requested. */
 function Found({ isFirst, list, query, source }: FoundProps) {
   const [shown, setShown] = useState<readonly Message[]>(list.items);
   const fresh = list.items.filter(({ id }) => !shown.some((one) => one.id === id));
@@ -91,7 +89,6 @@ function Found({ isFirst, list, query, source }: FoundProps) {
   );
 }
 
-/** How many, and what was searched for them. */
 function Told({ isFirst, list: { items, searched, total } }: { readonly list: List; readonly isFirst: boolean }) {
   const { messages: texts } = words.value;
   const places = searched.places.map((name) => texts.places[name]).join(" + ");
@@ -133,7 +130,6 @@ function Pages({ isFirst, list, source }: { readonly list: List; readonly isFirs
   );
 }
 
-/** Why there is nothing, and what to try. */
 function Nothing({
   list,
   query,

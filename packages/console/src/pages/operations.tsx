@@ -1,5 +1,3 @@
-/** Changes of many messages: how far they are, who made them, and what they left as it was. */
-
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";
@@ -134,7 +132,7 @@ function Cancel({ again, operation, source }: RowProps) {
   );
 }
 
-/** Asked for when somebody opens it. */
+/** Loaded when it is opened. */
 function Conflicts({ count, id, source }: { readonly count: number; readonly id: string; readonly source: string }) {
   const isOpen = useSignal(false);
   const { bulk: texts } = words.value;

@@ -1,4 +1,3 @@
-/** Is anything wrong, since when, and what do I do? */
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf, type Page } from "../address.ts";
 import { call } from "../api/client.ts";
@@ -73,7 +72,7 @@ export function OverviewPage({ source }: PageProps) {
 function Problems({ overview, source }: { readonly overview: Overview; readonly source: string }) {
   const { overview: texts } = words.value;
   const { oldestDue, problems, relays } = overview;
-  // That nobody has started one yet is told by the first steps.
+  // The first steps already say that no relay was started.
   const told = relays.known === 0 ? problems.filter(({ kind }) => kind !== "no relay") : problems;
   if (told.length === 0)
     return relays.known === 0 ? null : (
@@ -116,7 +115,7 @@ function ProblemLine({ problem, source }: { readonly problem: Problem; readonly 
   );
 }
 
-/** From `topic orders`, in the words of the language. */
+/** Translates `topic orders`. */
 function suspendedWhat(subject: string): string {
   const [scope = "", ...value] = subject.split(" ");
   const scopes: Readonly<Record<string, string>> = words.value.overview.scopes;
@@ -148,7 +147,7 @@ function whereToLook({ kind, subject }: Problem): {
   }
 }
 
-/** No relay has ever been seen: what a newcomer does now. */
+/** No relay was ever seen: instructions for a new user. */
 function FirstSteps({ source }: { readonly source: string }) {
   const { first } = words.value.overview;
   const database = meta.value?.sources.find(({ name }) => name === source)?.database ?? "DATABASE";

@@ -1,5 +1,3 @@
-/** What each page is given. */
 export interface PageProps {
-  /** Name of the message table. */
   readonly source: string;
 }

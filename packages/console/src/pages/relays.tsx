@@ -1,4 +1,3 @@
-/** Who sends, which shards each has, and which brokers it reaches. */
 import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
@@ -36,7 +35,7 @@ function letterOf(relays: Relays, relay: Relay): string {
   return LETTERS[relays.items.indexOf(relay)] ?? "+";
 }
 
-/** A cell for each shard, with the letter of the relay that has it. */
+/** A cell for each shard, with the letter of its relay. */
 function Shards({ relays }: { readonly relays: Relays }) {
   const { relays: texts } = words.value;
   const { total, unowned } = relays.shards;

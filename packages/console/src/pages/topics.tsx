@@ -1,4 +1,3 @@
-/** What waits in each topic, and what holds a topic back. */
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";
 import { call } from "../api/client.ts";
@@ -37,7 +36,7 @@ export function TopicsPage({ source }: PageProps) {
   );
 }
 
-/** Of a state with more messages than are looked at, only those of a sample are told by topic. */
+/** For a state with too many messages, the topics are counted from a sample. */
 function isSample({ states }: AnswerOf<"topics">["items"][number]): boolean {
   return states.some(({ count }) => count.relation === "gte");
 }

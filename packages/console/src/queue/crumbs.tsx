@@ -1,4 +1,3 @@
-/** Where in the queue we are. */
 import { queueWords } from "../language/queue.ts";
 import { queueHref } from "./places.ts";
 
@@ -7,7 +6,6 @@ interface CrumbsProps {
   readonly topic?: string;
 }
 
-/** Above the heading: the way back up. */
 export function Crumbs({ source, topic }: CrumbsProps) {
   return (
     <p class="crumbs">

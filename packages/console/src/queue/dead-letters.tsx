@@ -1,4 +1,4 @@
-/** What a group has given up, or gets again; by error, one by one or all that match. */
+/** Dead letters and redeliveries of a group, by error; changed one by one or all that match. */
 
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
@@ -174,7 +174,6 @@ interface ChangeProps extends Shared {
   readonly error?: string | undefined;
 }
 
-/** One of them, or all dead letters that match. */
 function Change({ again, error, group, id, source, topic, what }: ChangeProps) {
   const isOpen = useSignal(false);
   const { about, actions, done } = queueWords.value;

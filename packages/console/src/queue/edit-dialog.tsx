@@ -1,4 +1,4 @@
-/** A changed copy of a dead letter, for its group alone. */
+/** A changed copy of a dead letter, for its group only. */
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { ReasonDialog } from "../components/reason-dialog.tsx";
@@ -14,7 +14,7 @@ interface EditProps {
   readonly close: () => void;
 }
 
-/** The look at the body is written into the audit, as everywhere. */
+/** Reading the body is audited, as everywhere. */
 export function EditDialog({ again, close, group, id, source, topic }: EditProps) {
   const load = async (signal: AbortSignal) => (await call("queueBody", { source, topic, id, signal })).answer;
   const { answer, problem } = usePolled(`edit ${source} ${topic} ${id}`, load, { everyMs: 0 });

@@ -1,4 +1,3 @@
-/** What may be done to a group: pause or resume it, and move it. */
 import { useSignal } from "@preact/signals";
 import { call } from "../api/client.ts";
 import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
@@ -12,7 +11,7 @@ interface GroupButtonsProps {
   readonly topic: string;
   readonly group: Group;
   readonly again: () => void;
-  /** The last rewind can be taken back. */
+  /** The last rewind can be undone. */
   readonly canUndo?: boolean;
 }
 

@@ -1,10 +1,8 @@
-/** A consumer group, and whether it runs. */
 import type { AnswerOf } from "rowpost-server/api";
 import { queueWords } from "../language/queue.ts";
 
 export type Group = AnswerOf<"queueGroups">["items"][number];
 
-/** Paused by whom, or whether anybody reads. */
 export function GroupState({ group: { partitions, paused } }: { readonly group: Group }) {
   const texts = queueWords.value;
   if (paused !== undefined)

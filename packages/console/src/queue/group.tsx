@@ -1,5 +1,3 @@
-/** One consumer group: its partitions, what it has given up, and who moved it. */
-
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
@@ -154,7 +152,6 @@ function PartitionRow({ again, group, partition: each, source, topic }: Partitio
   );
 }
 
-/** Lets the group never get this message. */
 function Skip({ again, group, id, source, topic }: GroupProps & { readonly id: string; readonly again: () => void }) {
   const isOpen = useSignal(false);
   const { about, actions, done } = queueWords.value;
@@ -189,7 +186,7 @@ function Skip({ again, group, id, source, topic }: GroupProps & { readonly id: s
 
 type Entry = AnswerOf<"queueRewinds">["items"][number];
 
-/** A row for each rewind, whatever partitions it moved. */
+/** One row for each rewind, whatever partitions it moved. */
 function Rewinds({ entries }: { readonly entries: readonly Entry[] }) {
   const { rewind: texts } = queueWords.value;
   const { logColumns: columns } = texts;

@@ -1,5 +1,3 @@
-/** A message of the queue: who has it, every attempt, and its body when it is asked for. */
-
 import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";

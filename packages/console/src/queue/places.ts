@@ -1,10 +1,9 @@
-/** Addresses of the queue's pages: all that they show stands in the query. */
+/** Addresses of the queue's pages; the query has all their state. */
 import { hrefOf } from "../address.ts";
 
 export interface QueuePlace {
   readonly topic?: string | undefined;
   readonly group?: string | undefined;
-  /** Id of a message. */
   readonly message?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The message queue stored in SQL: its topics, one of them, one group, or one message. */
+/** The message queue stored in SQL: topics, a topic, a group, or a message. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { place } from "../address.ts";
@@ -21,7 +21,7 @@ export function QueuePage({ source }: PageProps) {
   const [topic, group, message] = ["topic", "group", "message"].map((name) => query.get(name) ?? undefined);
   const view = [topic, group, message].join(" ");
   const isFirst = useRef(true);
-  // As with a page that was loaded; the page itself stays.
+  // Focuses the heading as after a page load; the page itself stays.
   useEffect(() => {
     if (!isFirst.current) document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
     isFirst.current = false;

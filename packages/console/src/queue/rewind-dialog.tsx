@@ -1,4 +1,4 @@
-/** Moving a group (回拨): where to, what that would bring, and then it is done as it was shown. */
+/** Rewinds a group (回拨): target, preview, then execution exactly as previewed. */
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { announce } from "../announce.ts";
@@ -52,7 +52,7 @@ export function RewindDialog({ again, close, group, isUndo, source, topic }: Rew
     plan.value = { ...(await call("queueRewindPlan", { ...about, query: { to: goal } })).answer, goal };
   }
 
-  /** As it was shown, or not at all. */
+  /** Executes as previewed, or not at all. */
   async function rewind({ goal, partitions }: Plan & { readonly goal: string }, form: FormData): Promise<void> {
     const expected = partitions.map(({ from, partition }) => ({ from, partition }));
     const overDroppedMonths = form.get("over") === "on";
@@ -117,14 +117,13 @@ export function RewindDialog({ again, close, group, isUndo, source, topic }: Rew
   );
 }
 
-/** As the API takes it. */
 function goalOf(form: FormData): string {
   const goal = fieldOf(form, "goal");
   if (goal === "time") return `time:${instantAt(fieldOf(form, "time")) ?? ""}`;
   return goal === "id" || goal === "back" ? `${goal}:${fieldOf(form, goal)}` : goal;
 }
 
-/** Where to: noon of yesterday, until something else is chosen. */
+/** Default target: noon of yesterday. */
 function GoalFields({ changed }: { readonly changed: () => void }) {
   const goal = useSignal<Goal>("time");
   const { rewind: texts } = queueWords.value;
@@ -167,7 +166,6 @@ function GoalFields({ changed }: { readonly changed: () => void }) {
   );
 }
 
-/** What would come again, from where to where, and what cannot. */
 function Shown({ plan: { consumed, droppedMonths, messages, partitions } }: { readonly plan: Plan }) {
   const { rewind: texts } = queueWords.value;
   if (partitions.length === 0) return <p class="plan-told">{texts.nothing}</p>;
@@ -198,7 +196,6 @@ function Shown({ plan: { consumed, droppedMonths, messages, partitions } }: { re
   );
 }
 
-/** Each partition: from where to where. */
 function Moves({ partitions }: Pick<Plan, "partitions">) {
   const { columns } = queueWords.value.rewind;
   return (

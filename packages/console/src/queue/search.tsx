@@ -1,4 +1,4 @@
-/** Messages of a topic by key, id and time; and which months were searched for them. */
+/** Search of a topic's messages by key, id and time; shows the months searched. */
 import type { AnswerOf } from "rowpost-server/api";
 import { go, place } from "../address.ts";
 import { call } from "../api/client.ts";
@@ -21,7 +21,6 @@ type List = AnswerOf<"queueMessages">;
 
 const NAMES = ["key", "id", "type", "after", "before"] as const;
 
-/** What the address asks for. */
 function askedFor(): Readonly<Partial<Record<(typeof NAMES)[number], string>>> {
   const { query } = place.value;
   return Object.fromEntries(NAMES.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : [])));
@@ -116,7 +115,6 @@ export function monthText(month: number): string {
   return `${Math.floor(month / 100)}-${String(month % 100).padStart(2, "0")}`;
 }
 
-/** How far the answer can be believed. */
 function Told({ isAsked, list: { items, searched } }: { readonly list: List; readonly isAsked: boolean }) {
   const { find } = queueWords.value;
   const { absentMonths, complete, droppedMonths, months, stopped } = searched;
@@ -185,7 +183,6 @@ function MessageRows({ messages, source, topic }: SearchProps & { readonly messa
   );
 }
 
-/** Group, address and port, as far as they are known. */
 export function producerText({ group, ip, port }: List["items"][number]["producer"]): string {
   const address = ip === undefined ? undefined : port === undefined ? ip : `${ip}:${port}`;
   return [group, address].filter((part) => part !== undefined).join(" ");

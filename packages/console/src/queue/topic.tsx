@@ -1,5 +1,3 @@
-/** A topic: who reads it and how far they are, and its messages. */
-
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { CountOf } from "../components/counts.tsx";
@@ -111,7 +109,7 @@ function GroupRow({ again, group, source, topic }: TopicProps & { readonly group
   );
 }
 
-/** What fails again and again, with its error; else the first message that nobody has finished. */
+/** The message that fails again and again, with its error; else the first unfinished one. */
 function HeldUpBy({ group: { partitions }, source, topic }: TopicProps & { readonly group: Group }) {
   const texts = queueWords.value;
   const failing = partitions.map(({ oldestWaiting }) => oldestWaiting).find((each) => each !== undefined);

@@ -1,38 +1,44 @@
 /**
- * The broker contract: all that the relay needs of a message broker. The doc comments are the
- * specification; the suite in `rowpost/testing` (`brokerContract`) runs it on every adapter with
- * the real server behind it.
+ * The broker contract: everything the relay needs of a message broker. The doc comments are the
+ * specification. `brokerContract` in `rowpost/testing` runs it on each adapter against the real
+ * server.
  */
 
 /** A message on its way out. */
 export interface OutgoingMessage {
-  /** Primary key of the row, in decimal. No identity for consumers: that is `type` and `key`. */
+  /**
+   * Primary key of the row, in decimal. Consumers identify a message by `type` and `key`, not by
+   * this.
+   */
   readonly id: string;
-  /** What happened; with `key` the identity for consumers. */
+  /** Kind of event. Together with `key` it identifies the message for consumers. */
   readonly type: string;
   /** Business identity, unique within the type. */
   readonly key: string;
   /** Destination on the broker. */
   readonly topic: string;
-  /** Text goes out as UTF-8. Never parsed or changed by an adapter. */
+  /** Text is sent as UTF-8. Adapters never parse or change it. */
   readonly body: string | Uint8Array;
   /** Media type of the body; `application/json` when the table has no such column. */
   readonly contentType: string;
-  /** The user's, `traceparent`, `rowpost-id`, `rowpost-type`, `rowpost-key`, `rowpost-attempt`. */
+  /**
+   * The user's headers, `traceparent`, `rowpost-id`, `rowpost-type`, `rowpost-key`,
+   * `rowpost-attempt`.
+   */
   readonly headers: Readonly<Record<string, string>>;
-  /** Messages with equal keys must reach the broker in the order in which `publish` gets them. */
+  /** Messages with equal keys reach the broker in the order in which `publish` gets them. */
   readonly orderingKey: string | undefined;
   /** 1 for the first claim of the message. */
   readonly attempt: number;
-  /** It was `sent` before, and is wanted again: what knows copies must not drop it as one. */
+  /** The message was `sent` before and is wanted again: deduplication must not drop it. */
   readonly resend?: boolean | undefined;
 }
 
-/** The broker acknowledged the message with its own receipt. Only this makes a row `sent`. */
+/** The broker acknowledged the message with a receipt. Only this makes a row `sent`. */
 export interface PublishSent {
-  /** Tells the results apart. */
+  /** Discriminant. */
   readonly status: "sent";
-  /** The broker's receipt, at most 255 characters; the broker's page says what it is made of. */
+  /** The broker's receipt, at most 255 characters. Its format is on the broker's page. */
   readonly messageId: string;
 }
 
@@ -51,48 +57,49 @@ export type FailureScope = "message" | "destination" | "connection" | "unknown";
 
 /** The message was not acknowledged. */
 export interface PublishFailed {
-  /** Tells the results apart. */
+  /** Discriminant. */
   readonly status: "failed";
-  /** What the failure is about. */
+  /** The thing that failed: this message, its destination, the connection, or unknown. */
   readonly scope: FailureScope;
-  /** Of scope `message`. False: no retry can help, and it is settled as `failed` at once. */
+  /** For scope `message`. False when no retry can help: the row becomes `failed` at once. */
   readonly retriable: boolean;
-  /** The broker's name for it, such as `MESSAGE_BODY_TOO_LARGE`, `ECONNREFUSED`, `HTTP_503`. */
+  /** The broker's error code, such as `MESSAGE_BODY_TOO_LARGE`, `ECONNREFUSED`, `HTTP_503`. */
   readonly code: string;
-  /** The broker's own words. Goes into `fail_reason`. */
+  /** The broker's error text, stored in `fail_reason`. */
   readonly reason: string;
   /**
-   * Of scope `message`: it may as well be the destination, which is `away` (a gateway's 502) or
-   * `missing` (no queue yet, 404). The relay takes it for that, uncounted, unless other messages of
-   * the topic are sent meanwhile; a missing one for five minutes.
+   * For scope `message`, when the cause may be the destination: `away` (a gateway's 502) or
+   * `missing` (no queue yet, 404). The relay then retries without counting, unless other messages
+   * of the topic are sent meanwhile; for `missing`, at most five minutes.
    */
   readonly absent?: "away" | "missing" | undefined;
-  /** The broker asked to wait this long (`Retry-After`, throttling). Wins over the backoff. */
+  /** Wait that the broker asked for, in ms (`Retry-After`, throttling). Wins over the backoff. */
   readonly retryAfterMs?: number | undefined;
 }
 
 /**
- * Nothing of this message was handed to the broker, and nothing is wrong with it: an earlier
- * message of its ordering key failed, or the call was aborted before its turn. The relay gives it
- * back uncounted.
+ * The message was not handed to the broker and has no fault: an earlier message of its ordering key
+ * failed, or the call was aborted first. The relay returns it without counting an attempt.
  */
 export interface PublishNotStarted {
-  /** Tells the results apart. */
+  /** Discriminant. */
   readonly status: "notStarted";
-  /** For logs: which of the two it was. */
+  /** Which of the two reasons it was, for logs. */
   readonly reason: string;
 }
 
 /** What became of one message of a {@link Broker.publish} call. */
 export type PublishResult = PublishSent | PublishFailed | PublishNotStarted;
 
-/** What an adapter can do: read by the contract suite, and by `routes`. */
+/** Capabilities of an adapter, read by the contract suite and by `routes`. */
 export interface BrokerFeatures {
-  /** `key`: equal ordering keys keep their order. `none`: only publishing has an order. */
+  /**
+   * `key`: messages with equal ordering keys keep their order. `none`: only publishing is ordered.
+   */
   readonly ordering: "key" | "none";
-  /** The broker tells an unknown topic apart from other failures. */
+  /** The broker distinguishes an unknown topic from other failures. */
   readonly reportsUnknownTopic: boolean;
-  /** Largest body in bytes, when the adapter knows one. */
+  /** Largest body in bytes, if the adapter knows it. */
   readonly maxBodyBytes: number | undefined;
 }
 
@@ -105,18 +112,18 @@ export interface PublishOptions {
 }
 
 /**
- * Storing messages and settling their rows in one transaction: both are there, or neither. A broker
- * that uses it for messages of this call still gives each its result.
+ * Stores messages and settles their rows in one transaction, so both happen or neither. A broker
+ * that uses it for messages of a call still returns a result for each.
  */
 export interface RelayTransaction {
-  /** The database object that the relay was made with: it is this one, or it is of no use. */
+  /** The database object of the relay. The transaction is usable only if it is the broker's own. */
   readonly database: object;
   /**
-   * Begins a transaction, locks the rows of these messages, calls `store` with those that are still
-   * in this relay's hands (and with no follower of one that is not), writes them `sent` with the
-   * receipts that it resolves to, and commits. Resolves to the receipts by message id; what has
-   * none was not stored. Rejects with what `store` rejects with, and with errors of the database:
-   * nothing was written then, but with a `CommitUnknownError`, perhaps all.
+   * Begins a transaction, locks the rows of these messages, calls `store` with those this relay
+   * still holds (leaving out followers of a message it lost), writes them `sent` with the receipts,
+   * and commits. Resolves to the receipts by message id; a message without one was not stored.
+   * Rejects with the errors of `store` and of the database. Nothing was written then, except that
+   * after a `CommitUnknownError` everything may have been.
    */
   settle(
     messages: readonly OutgoingMessage[],
@@ -126,17 +133,17 @@ export interface RelayTransaction {
 
 /**
  * The brokers behind one that stands for several (`routes`). The relay keeps a connection gate and
- * a window for each, and hands no call messages for two of them: one that is away, silent or slow
- * holds up its own topics and nobody else's.
+ * a window for each and never mixes two of them in a call, so one that is away, silent or slow
+ * delays only its own topics.
  */
 export interface BrokerRoutes {
-  /** Their names, each once. */
+  /** Unique names. */
   readonly brokers: readonly string[];
-  /** The one that takes the topic, always the same; undefined: none does. */
+  /** Broker of a topic, always the same one. Undefined if none takes it. */
   brokerOf(topic: string): string | undefined;
   /**
-   * Patterns of the topics that one of them takes, in which `*` stands for any characters. A relay
-   * leaves the messages of all other topics to other relays of the table. Undefined: every topic.
+   * Patterns of the topics taken, in which `*` matches any characters. The relay leaves other
+   * topics to other relays of the table. Undefined: every topic.
    */
   readonly topics?: readonly string[] | undefined;
 }
@@ -165,19 +172,22 @@ export interface Broker {
   /** Short name for logs and metrics, such as `rocketmq`. */
   readonly name: string;
   /**
-   * Where it publishes, for people and without secrets: its servers or its URL. Relays of one table
-   * compare it, because each message goes to the broker of whichever relay holds its shard.
-   * Undefined: not known, as of a client that was handed in.
+   * Servers or URL it publishes to, for display, without secrets. Relays of a table compare it,
+   * because a message goes to the broker of whichever relay holds its shard. Undefined if unknown,
+   * as with a client that was passed in.
    */
   readonly target?: string | undefined;
-  /** What this adapter can do. */
+  /** Capabilities of this adapter. */
   readonly features: BrokerFeatures;
-  /** Only of a broker that stands for several: which of them takes what. */
+  /** Set only by a broker that stands for several. */
   readonly routes?: BrokerRoutes | undefined;
-  /** Hands messages over; one result for each, in the order of the batch. */
+  /** Publishes messages. Returns one result for each, in the order of the batch. */
   publish(batch: readonly OutgoingMessage[], options: PublishOptions): Promise<PublishResult[]>;
-  /** Resolves when the broker can be reached and lets us in, else rejects with a `BrokerError`. */
+  /**
+   * Resolves when the broker is reachable and accepts the credentials; else rejects with a
+   * `BrokerError`.
+   */
   check(): Promise<void>;
-  /** Ends what the adapter opened; may be called twice. */
+  /** Closes everything the adapter opened. May be called twice. */
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** A broker inside this process: for tests, first steps, and as the contract's reference. */
+/** A broker inside this process, for tests and first steps, and the reference for the contract. */
 import { hostname } from "node:os";
 import { checkOptions, type OptionKinds } from "../runtime/check-options.ts";
 import { createSystemClock } from "../runtime/clock.ts";
@@ -14,11 +14,11 @@ import { createWindow } from "./publishing/window.ts";
 
 /** A message that the memory broker accepted. */
 export interface PublishedMessage extends OutgoingMessage {
-  /** The receipt: "1", "2", … in the order in which messages were accepted. */
+  /** The receipt: "1", "2", … in order of acceptance. */
   readonly messageId: string;
 }
 
-/** Decides what becomes of one message. Undefined: it is accepted as usual. */
+/** Decides the result of one message. Undefined: it is accepted. */
 export type OutcomeHook = (
   message: OutgoingMessage,
   options: { readonly signal: AbortSignal },
@@ -26,18 +26,18 @@ export type OutcomeHook = (
 
 /** Options of {@link memory}. */
 export interface MemoryBrokerOptions {
-  /** Messages kept for `published()`; the oldest are forgotten first. Default 10,000. */
+  /** Messages kept for `published()`; the oldest are dropped first. Default 10,000. */
   readonly maxMessages?: number | undefined;
-  /** Topics that exist; others fail with `TOPIC_NOT_FOUND`. Default: every topic does. */
+  /** Topics that exist; others fail with `TOPIC_NOT_FOUND`. Default: every topic exists. */
   readonly topics?: readonly string[] | undefined;
-  /** Larger bodies are refused, `BODY_TOO_LARGE`. Default: no limit. */
+  /** Larger bodies are refused with `BODY_TOO_LARGE`. Default: no limit. */
   readonly maxBodyBytes?: number | undefined;
   /**
-   * Test hook: asked before each message is accepted. Return a result to inject it: a failure of
-   * any scope, `notStarted`, or a `sent` with a receipt of your own (the message is then not kept:
-   * a receipt that lied). Return a promise to make the broker slow: messages of one ordering key
-   * wait for each other, all others run side by side, and one that is still waiting when the call's
-   * deadline passes is `unknown`.
+   * Test hook, called before each message is accepted. Return a result to inject it: a failure of
+   * any scope, `notStarted`, or `sent` with a receipt of your own (the message is then not kept,
+   * like a false receipt). Return a promise to slow the broker down: messages of one ordering key
+   * wait for each other, others run in parallel, and a message still waiting at the call's deadline
+   * is `unknown`.
    */
   readonly outcome?: OutcomeHook | undefined;
 }
@@ -51,15 +51,15 @@ const KINDS: OptionKinds<MemoryBrokerOptions> = {
 
 /** The memory broker: a {@link Broker} that can be looked into. */
 export interface MemoryBroker extends Broker {
-  /** What consumers would see by now, in order of acceptance, at most `maxMessages`. */
+  /** Messages visible to consumers so far, in order of acceptance, at most `maxMessages`. */
   published(topic?: string): readonly PublishedMessage[];
   /**
-   * Resolves with `published()` once `count` messages were accepted since the start (or since
-   * `clear`), also when they did so before the call. Rejects with a `DeadlineError` after
-   * `withinMs`, default 5,000.
+   * Resolves with `published()` once `count` messages have been accepted since the start or the
+   * last `clear`, including earlier ones. Rejects with a `DeadlineError` after `withinMs`, default
+   * 5,000.
    */
   waitFor(count: number, options?: { readonly withinMs?: number | undefined }): Promise<readonly PublishedMessage[]>;
-  /** Forgets what was published, and begins to count from 0 for `waitFor`. Receipts go on. */
+  /** Forgets the published messages and restarts the count of `waitFor`. Receipts continue. */
   clear(): void;
 }
 
@@ -68,7 +68,6 @@ interface Waiter {
   resolve(): void;
 }
 
-/** What came in, in order: the part that is looked into. */
 interface Inbox {
   readonly accept: (message: OutgoingMessage) => string;
   readonly published: (topic?: string) => readonly PublishedMessage[];
@@ -76,7 +75,7 @@ interface Inbox {
   readonly clear: () => void;
 }
 
-/** Makes a memory broker. Throws `ConfigurationError` on options that mean nothing. */
+/** Creates a memory broker. Throws `ConfigurationError` for invalid options. */
 export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
   checkOptions("memory broker", options, KINDS);
   const { topics, maxBodyBytes, outcome } = options;
@@ -84,7 +83,6 @@ export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
   const inbox = createInbox(options);
   const window = createWindow({ bytes: Number.POSITIVE_INFINITY });
 
-  /** What is wrong with the message; undefined: nothing. */
   function refusal({ topic, body }: OutgoingMessage): PublishFailed | undefined {
     if (known !== undefined && !known.has(topic)) {
       return failed("message", "TOPIC_NOT_FOUND", `no topic ${topic}; there are: ${[...known].join(", ")}`);
@@ -97,7 +95,6 @@ export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
 
   const deliver = (message: OutgoingMessage): Outcome => refusal(message) ?? inbox.accept(message);
 
-  /** What the hook says of the message, or else what becomes of it. */
   async function decided(hook: OutcomeHook, message: OutgoingMessage, signal: AbortSignal): Promise<Outcome> {
     try {
       const injected = await hook(message, { signal });
@@ -124,11 +121,11 @@ export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
           if (outcome === undefined) settle(load, deliver(item.message));
           else void decided(outcome, item.message, signal).then((each) => settle(load, each));
         },
-        // The hook may still let it through.
+        // The hook may still accept it.
         leave: () => failed("unknown", "TIMEOUT", "no outcome before the deadline"),
       }),
     });
-    // Without a hook nothing waits, and the order of the batch is that of `published()`.
+    // Without a hook nothing waits, and `published()` has the order of the batch.
     if (outcome === undefined) startOneLane(call, batch);
     else startLanes(call, batch, { destinationOf: ({ topic }) => topic, bytesOf: () => 0 });
     return call.done;
@@ -137,7 +134,7 @@ export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
   const broker = createBroker({
     name: "memory",
     title: "memory",
-    // Nobody else gets what is published here.
+    // Only this process can see the messages.
     target: `${hostname()}:${process.pid}`,
     features: () => ({ ordering: "key", reportsUnknownTopic: known !== undefined, maxBodyBytes }),
     publish,
@@ -169,7 +166,7 @@ function createInbox(options: MemoryBrokerOptions): Inbox {
       receipts += 1;
       kept.push({ ...message, messageId: String(receipts) });
       acceptedCount += 1;
-      // Cut in one go: shifting at each message would copy the array each time.
+      // Cut in bulk: shifting at each message would copy the array every time.
       if (kept.length >= 2 * maxMessages) kept = kept.slice(-maxMessages);
       for (const waiter of waiters) if (acceptedCount >= waiter.count) waiter.resolve();
       return String(receipts);

@@ -1,7 +1,7 @@
 /**
- * Several brokers behind one: each topic goes to the broker of the first pattern that matches it.
- * The relay keeps them apart (a connection gate and a window for each), so that one that is away,
- * silent or slow holds up nobody else. See docs/brokers/routes.md.
+ * Several brokers behind one: a topic goes to the broker of the first matching pattern. The relay
+ * keeps a connection gate and a window for each, so one that is away, silent or slow does not delay
+ * the others. See docs/brokers/routes.md.
  */
 import { checkOptions } from "../runtime/check-options.ts";
 import { BrokerError, ConfigurationError, describeError } from "../runtime/errors.ts";
@@ -20,14 +20,14 @@ import { ABORTED, failBatch } from "./publishing/results.ts";
 import { inTurns } from "./publishing/turns.ts";
 import { whatIsWrongWith } from "./routes/patterns.ts";
 
-/** Topic patterns with their brokers, in the order in which they are tried. */
+/** Topic patterns with their brokers, tried in this order. */
 export type RouteTable = Readonly<Record<string, Broker>> | readonly (readonly [pattern: string, broker: Broker])[];
 
 /** Options of {@link routes}. */
 export interface RoutesOptions {
   /**
-   * Takes every topic that no pattern matches. Without it a relay leaves their messages to other
-   * relays of the table.
+   * Takes every topic without a matching pattern. Without it the relay leaves their messages to
+   * other relays of the table.
    */
   readonly otherwise?: Broker | undefined;
 }
@@ -38,24 +38,21 @@ interface Route {
   readonly matches: (topic: string) => boolean;
 }
 
-/** A broker behind the routes, once, however many patterns lead to it. */
 interface Part {
   readonly broker: Broker;
-  /** The broker's own name, and its patterns when another one is called the same. */
   readonly name: string;
   readonly patterns: readonly string[];
 }
 
-/** Stands for `otherwise` where patterns are named. */
 const OTHERWISE = "otherwise";
-/** Then all are forgotten, so that one-off topics cannot grow the map for ever. */
+/** Clears the cache at this size, so that one-off topics cannot grow it without bound. */
 const REMEMBERED_TOPICS = 10_000;
 
 /**
- * Makes one broker of several. In a pattern `*` stands for any characters, dots and none at all
- * included; everything else is compared as it is, and the whole topic has to match. The first match
- * wins. Closing it closes each broker once. Throws `ConfigurationError` for patterns that could
- * never be reached, say nothing, or have no broker.
+ * Makes one broker of several. In a pattern `*` matches any characters, also dots and none; the
+ * rest is compared literally and the whole topic must match. The first match wins. `close` closes
+ * each broker once. Throws `ConfigurationError` for patterns that are unreachable, empty or without
+ * a broker.
  */
 export function routes(table: RouteTable, options: RoutesOptions = {}): Broker {
   checkOptions("routes", options, { otherwise: "any" });
@@ -74,7 +71,7 @@ export function routes(table: RouteTable, options: RoutesOptions = {}): Broker {
     return part;
   }
 
-  /** One broker's share. What it should never do is told as the relay would tell it. */
+  /** One broker's share of a call. Violations of the contract are reported as the relay would. */
   async function publishAt(
     part: Part | undefined,
     messages: readonly OutgoingMessage[],
@@ -90,7 +87,6 @@ export function routes(table: RouteTable, options: RoutesOptions = {}): Broker {
     }
   }
 
-  /** Each broker's share, side by side. */
   async function publishTurn(messages: readonly OutgoingMessage[], options: PublishOptions): Promise<PublishResult[]> {
     const results: PublishResult[] = messages.map(() => ABORTED);
     const shares = grouped(messages.entries(), ([, { topic }]) => partOf(topic));
@@ -135,7 +131,6 @@ function takesAll(list: readonly Route[], otherwise: Broker | undefined): boolea
   return otherwise !== undefined || list.some(({ pattern }) => pattern === "*");
 }
 
-/** What goes where: the same text whatever the order of the routes. */
 function targetOf(list: readonly Route[], otherwise: Broker | undefined): string {
   const placed = [...list, ...(otherwise === undefined ? [] : [{ pattern: OTHERWISE, broker: otherwise }])];
   return placed
@@ -144,7 +139,7 @@ function targetOf(list: readonly Route[], otherwise: Broker | undefined): string
     .join("; ");
 }
 
-/** Only of a topic that no relay hands over: a relay leaves it to others. */
+/** Only for a topic that no relay hands over, since a relay leaves it to others. */
 function noRoute(topic: string, list: readonly Route[]): PublishFailed {
   const known = list.map(({ pattern }) => pattern).join(", ");
   const reason = `no route for topic ${topic}; routes: ${known}. Add one for it, or a broker for every other topic (otherwise; --broker)`;
@@ -173,7 +168,7 @@ function checkedRoutes(table: RouteTable, otherwise: Broker | undefined): readon
   }
   const list: Route[] = [];
   for (const [pattern, broker] of pairs) {
-    // An object lists such keys first, and the order decides.
+    // An object lists such keys first, and the order matters.
     if (!Array.isArray(table) && /^\d+$/.test(pattern) && pairs.length > 1) {
       throw new ConfigurationError(
         `routes: the order of "${pattern}" is lost in an object; give a list: [["${pattern}", broker], …]`,
@@ -198,7 +193,7 @@ function checkedRoutes(table: RouteTable, otherwise: Broker | undefined): readon
   return list;
 }
 
-/** Users of JavaScript, and values from configuration files, come without types. */
+/** JavaScript callers and configuration files have no types. */
 function checkBroker(broker: unknown, where: string): void {
   const isBroker =
     typeof broker === "object" && broker !== null && "publish" in broker && typeof broker.publish === "function";
@@ -223,7 +218,6 @@ function partsOf(list: readonly Route[], otherwise: Broker | undefined): readonl
   });
 }
 
-/** What holds for every topic, wherever it goes. */
 function commonFeatures(parts: readonly Part[]): BrokerFeatures {
   const features = parts.map(({ broker }) => broker.features);
   const limits = features.flatMap(({ maxBodyBytes }) => maxBodyBytes ?? []);
@@ -235,9 +229,9 @@ function commonFeatures(parts: readonly Part[]): BrokerFeatures {
 }
 
 /**
- * Checks all side by side. The error names each that cannot be used; its code is `MISSING_PEER` or
- * `CONFIGURATION` when one of them will never work, `ROUTES_PARTLY_AWAY` when some can be used,
- * else `ROUTES_AWAY`.
+ * Checks all brokers in parallel. The error names each that cannot be used. Its code is
+ * `MISSING_PEER` or `CONFIGURATION` if one of them can never work, `ROUTES_PARTLY_AWAY` if some can
+ * be used, else `ROUTES_AWAY`.
  */
 async function checkAll(parts: readonly Part[]): Promise<void> {
   const checks = await Promise.allSettled(parts.map(({ broker }) => broker.check()));
@@ -255,7 +249,7 @@ async function checkAll(parts: readonly Part[]): Promise<void> {
     `${bad.length} of ${parts.length} brokers cannot be used: ${told.join("; ")}`,
     {
       cause: new AggregateError(bad.map(({ error }) => error)),
-      // One that is refused holds up its own topics, and not the relay, which the others need.
+      // A refused broker stops its own topics, not the relay, which the others need.
       retriable: lasting === undefined && (bad.length < parts.length || bad.some(({ error }) => isRetriable(error))),
     },
   );

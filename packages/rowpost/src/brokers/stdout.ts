@@ -1,6 +1,6 @@
 /**
- * Prints each message as one line of JSON: to see what a relay sends, and to feed any program by a
- * pipe (`rowpost relay --broker stdout: | …`).
+ * Prints each message as one line of JSON, for a look at a relay's output or a pipe to another
+ * program (`rowpost relay --broker stdout: | …`).
  */
 import { hostname } from "node:os";
 import type { Writable } from "node:stream";
@@ -15,13 +15,12 @@ import { createWindow } from "./publishing/window.ts";
 
 /** Options of {@link stdout}. */
 export interface StdoutBrokerOptions {
-  /** Default: this process's standard output. Never closed by the broker. */
+  /** Default: this process's standard output. The broker never closes it. */
   readonly stream?: Writable | undefined;
 }
 
-/** The line of one message; members that are undefined are left out. */
 export interface StdoutLine {
-  /** The receipt: the number of the line since the start, from 1. */
+  /** The receipt: the line number since the start, from 1. */
   readonly messageId: string;
   readonly topic: string;
   readonly type: string;
@@ -30,28 +29,27 @@ export interface StdoutLine {
   readonly attempt: number;
   readonly contentType: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** A text as it is (JSON is not parsed: it is a string here); base64 when it is binary. */
+  /** Text unchanged (JSON is not parsed, so it is a string); base64 if it is binary. */
   readonly body: string;
   readonly bodyEncoding?: "base64" | undefined;
 }
 
-/** Lines are written together up to about this size: what a pipe on Linux holds. */
+/** Lines are written together up to about this size, the capacity of a pipe on Linux. */
 const CHUNK_BYTES = 65_536;
-/** What a line holds beside the body, roughly. */
 const LINE_BYTES = 256;
 
 /**
- * Makes a broker that prints. A message is `sent` once the stream has taken its line (the operating
- * system has it); a reader that is slow slows the relay down, since each chunk waits until the
- * stream is drained. A reader that went away (EPIPE), a full disk or a destroyed stream is a
- * connection failure: nothing is counted, and the relay waits for it to come back.
+ * Creates a broker that prints. A message is `sent` once the stream has passed its line to the
+ * operating system. A slow reader slows the relay down, because each chunk waits for the drain. A
+ * reader that left (EPIPE), a full disk or a destroyed stream is a connection failure: nothing is
+ * counted and the relay waits.
  */
 export function stdout(options: StdoutBrokerOptions = {}): Broker {
   checkOptions("stdout broker", options, { stream: { has: "write", from: "a stream that can be written to" } });
   const { stream = process.stdout } = options;
   const window = createWindow();
   let lineCount = 0;
-  // Without a listener an EPIPE would end the process; the callback of the write tells it too.
+  // Without a listener an EPIPE would end the process; the write's callback reports it as well.
   const ignoreError = (): void => undefined;
   stream.on("error", ignoreError);
 
@@ -75,7 +73,7 @@ export function stdout(options: StdoutBrokerOptions = {}): Broker {
   return createBroker({
     name: "stdout",
     title: "stdout",
-    // Nobody else gets what is published here.
+    // Only this process can see the messages.
     target: `${hostname()}:${process.pid}`,
     features: () => ({ ordering: "key", reportsUnknownTopic: false, maxBodyBytes: undefined }),
     publish(batch, scope) {
@@ -106,7 +104,7 @@ interface Line extends PlacedMessage {
   readonly bytes: number;
 }
 
-/** Each ordering key once: its next message waits until this one has been taken. */
+/** Each ordering key once: its next message waits until this one is written. */
 function chunksOf(batch: readonly OutgoingMessage[]): Line[][] {
   const chunks: Line[][] = [];
   let keys = new Set<string>();

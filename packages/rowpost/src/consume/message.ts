@@ -1,31 +1,28 @@
-/** A message as a handler gets it, whichever broker brought it. */
 import type { ReceivedMessage } from "../inbox/identity.ts";
 import { InvalidMessageError } from "../runtime/errors.ts";
 
-/** A message of a broker, for a handler. */
+/** A message for a handler, the same for all brokers. */
 export interface DeliveredMessage extends ReceivedMessage {
-  /** Byte for byte as it was published. */
+  /** The published bytes. */
   readonly body: Buffer;
   /** Media type of the body. */
   readonly contentType: string;
-  /** Those that it was published with, and the ones that begin with `rowpost-`. */
+  /** The published headers and those that begin with `rowpost-`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Its ordering key; of a RocketMQ topic only where that is FIFO. */
+  /** Ordering key; for a RocketMQ topic only if it is FIFO. */
   readonly orderingKey: string | undefined;
   /** The body as text. */
   text(): string;
-  /** The body as JSON. Throws `InvalidMessageError` where it is none. */
+  /** The body as JSON. Throws `InvalidMessageError` if it is invalid. */
   json<Value = unknown>(): Value;
 }
 
 const JSON_TYPE = "application/json";
 
-/** What a broker's file has read. */
 export interface MessageParts {
   readonly identity: ReceivedMessage;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | null | undefined;
-  /** Default: the header `content-type`, else JSON. */
   readonly contentType?: string | undefined;
   readonly orderingKey?: string | undefined;
 }

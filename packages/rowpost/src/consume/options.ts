@@ -1,4 +1,3 @@
-/** What every consumer may be told, and what it is told by default. */
 import type { ReceivedMessage } from "../inbox/identity.ts";
 import type { Inbox } from "../inbox/inbox.ts";
 import { awayBy } from "../runtime/away.ts";
@@ -19,100 +18,97 @@ import { wholeNumber } from "../runtime/whole-number.ts";
 import type { Transaction } from "../transactions/executor.ts";
 import type { DeliveredMessage } from "./message.ts";
 
-/** What a handler gets beside the message. */
+/** Context of a handler call. */
 export interface HandlerContext<Raw, Tx> {
-  /** Open; what is written in it is committed with the inbox's row, or not at all. */
+  /** Open transaction. Writes in it are committed together with the inbox's row, or not at all. */
   readonly tx: Tx;
-  /** Aborted when `handlerTimeoutMs` is over, or `drainTimeoutMs` of a close. */
+  /** Aborted after `handlerTimeoutMs`, or after `drainTimeoutMs` of a close. */
   readonly signal: AbortSignal;
-  /** The message as the client gave it. */
+  /** The message in the client's form. */
   readonly raw: Raw;
 }
 
 /**
- * Called for each message once: not for one that was handled before. The message is handled when
- * its promise has resolved and the transaction has committed; a throw rolls back.
+ * Called once for each message, not again after it was handled. The message is handled when the
+ * promise has resolved and the transaction has committed; a throw rolls back.
  */
 export type Handler<Raw, Tx> = (message: DeliveredMessage, context: HandlerContext<Raw, Tx>) => unknown;
 
-/** How often a message is tried, and how long it waits in between. */
+/** Tries of a message and the waits between them. */
 export interface HandlerRetry {
-  /** Calls of the handler for one delivery. Default 5; `Infinity` never gives up. */
+  /** Calls of the handler in one delivery. Default 5; `Infinity` never gives up. */
   readonly maxAttempts?: number | undefined;
-  /** At most so long after the first, in milliseconds; then twice that, and so on. Default 200. */
+  /** Longest wait after the first try, in ms; doubled after each. Default 200. */
   readonly baseMs?: number | undefined;
   /**
-   * And never longer than this, in milliseconds; also the pause before a message goes back to a
-   * broker that would bring it again at once. Default 5,000.
+   * Longest wait, in ms; also the pause before a message goes back to a broker that redelivers at
+   * once. Default 5,000.
    */
   readonly maxMs?: number | undefined;
 }
 
 /**
- * A message that cannot be handled: it has no identity (`MissingIdentityError`), or its handler has
- * failed as often as it may. The message counts as handled when this has resolved.
+ * Stores a message that cannot be handled: it has no identity (`MissingIdentityError`), or its
+ * handler failed too often. It counts as handled when this has resolved.
  */
 export type Park<Raw> = (raw: Raw, error: unknown) => unknown;
 
 /** Options of every consumer. */
 export interface ConsumeOptions<Raw, Tx = Transaction> {
   /**
-   * Made with the name of its `consumer`; its table has to be there. `"none"`: for a handler that
-   * takes no harm from being called again for what it has handled; without `transaction` it gets no
-   * `tx` then.
+   * Created with the name of its `consumer`; its table must exist. `"none"`: for a handler that may
+   * run twice for a message; without `transaction` it then gets no `tx`.
    */
   readonly inbox: Inbox | "none";
   /**
-   * Type and key of a message that another program has published. Default: its headers
-   * `rowpost-type` and `rowpost-key`.
+   * Type and key of a message from another program. Default: its headers `rowpost-type` and
+   * `rowpost-key`.
    */
   readonly identity?: ((raw: Raw) => ReceivedMessage) | undefined;
-  /** What a message does. */
+  /** Handles a message. */
   readonly handler: Handler<Raw, Tx>;
   /**
-   * The transaction that each message is handled in, for an ORM:
-   * `(work) => prisma.$transaction(work)`. It commits before its promise resolves. Default: one of
-   * the inbox's database.
+   * Transaction of each message, for an ORM: `(work) => prisma.$transaction(work)`. It must commit
+   * before its promise resolves. Default: a transaction of the inbox's database.
    */
   readonly transaction?: (<Result>(work: (tx: Tx) => Promise<Result>) => Promise<Result>) | undefined;
-  /** Handlers that run at once. Default 10. */
+  /** Most handlers at once. Default 10. */
   readonly concurrency?: number | undefined;
   /**
-   * Messages for which this gives the same text are handled one after the other, in the order in
-   * which they came; undefined: beside all others. Default: the ordering key, else the message key.
+   * Messages with equal results are handled one after the other, in order of arrival; with
+   * undefined, in parallel to all others. Default: the ordering key, else the message key.
    */
   readonly orderBy?: ((message: DeliveredMessage) => string | undefined) | undefined;
-  /** After a handler has thrown. Meanwhile later messages of its key wait. */
+  /** Retries after a handler throws. Later messages of its key wait. */
   readonly retry?: HandlerRetry | undefined;
   /**
-   * Whether an error of the handler says that what it calls is away, which is not the message's
-   * fault: the try is not counted, and the message waits here, with those of its key. Where ten in
-   * a row of a message type met it, all of that type rest, and one at a time is tried until one
-   * goes well. An error that a message meets again while others of its type went well counts.
-   * Default: `UnavailableError`, and connections that could not be made or broke. A webhook's
-   * sender waits for its answer, so nothing rests there.
+   * Whether a handler's error means that a service it calls is unavailable. The try is then not
+   * counted, and the message and those of its key wait here. After ten such errors in a row, the
+   * whole message type rests and one message at a time is tried until one succeeds. An error that a
+   * message meets again while others of its type succeed counts. Default: `UnavailableError` and
+   * connections that failed or broke. Not for webhooks, whose sender waits for the answer.
    */
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
   /**
-   * A call of the handler that takes longer than this, in milliseconds, is a failed try: `signal`
-   * is aborted, its transaction is rolled back, and how it ends later is logged and ignored. With
-   * `transaction` the try ends when the handler does, because an ORM's `tx` stays usable after its
-   * rollback and may write to somebody else's transaction. Default: no limit.
+   * Time limit of a handler call, in ms. Beyond it the try has failed: `signal` is aborted, the
+   * transaction is rolled back, and the call's later end is logged and ignored. With `transaction`
+   * the try ends only with the handler, because an ORM's `tx` stays usable after its rollback and
+   * may write to another transaction. Default: no limit.
    */
   readonly handlerTimeoutMs?: number | undefined;
   /**
-   * A message that is handled for longer than this, its transaction included, is told in the log,
-   * and again when the time has doubled, in milliseconds. Nothing is cut: what a handler has under
-   * way may still commit. Default 60,000; `Infinity`: never.
+   * A message handled for longer than this, in ms, transaction included, is logged, and again
+   * whenever the time has doubled. Nothing is aborted, since the handler may still commit. Default
+   * 60,000; `Infinity`: never.
    */
   readonly warnAfterMs?: number | undefined;
-  /** How long `close` waits for handlers, in milliseconds. Default 30,000. */
+  /** How long `close` waits for handlers, in ms. Default 30,000. */
   readonly drainTimeoutMs?: number | undefined;
   /** Default: warnings and errors on standard error. */
   readonly logger?: Logger | "silent" | undefined;
-  /** Takes what is measured. Default: nothing is measured. */
+  /** Receives metrics. Default: none are measured. */
   readonly metrics?: Metrics | undefined;
-  /** Told of each message that was handled, and of each attempt that failed. */
+  /** Called for each handled message and each failed attempt. */
   readonly on?: HandlingListeners | undefined;
   /** For tests. */
   readonly clock?: Clock | undefined;
@@ -122,7 +118,6 @@ export interface ConsumeOptions<Raw, Tx = Transaction> {
 export type Unhandled = "redeliver" | "dead-letter";
 
 export interface WorkSettings<Raw> {
-  /** Undefined: none. */
   readonly inbox: Inbox | undefined;
   readonly identity: ((raw: Raw) => ReceivedMessage) | undefined;
   readonly handler: Handler<Raw, never>;
@@ -136,13 +131,12 @@ export interface WorkSettings<Raw> {
   readonly handlerTimeoutMs: number | undefined;
   readonly warnAfterMs: number;
   readonly drainTimeoutMs: number;
-  /** Messages in memory, and the time for an opening, of the consumers that have these options. */
+  /** Messages in memory and the connect timeout, for consumers with these options. */
   readonly prefetch: number;
   readonly openWithinMs: number;
-  /** What the broker is called in spans, and who handles, there and in metrics. */
+  /** Name of the broker in spans, and of the consumer in spans and metrics. */
   readonly system: string;
   readonly consumer: string;
-  /** Where messages come from that do not say their topic. */
   readonly source: string;
   readonly reports: HandlingReports;
   readonly logger: Logger;
@@ -150,10 +144,9 @@ export interface WorkSettings<Raw> {
   retryInMs(attempt: number): number;
 }
 
-/** Kinds of the options that one consumer has beside those of all. */
 export type OwnKinds<Options> = OptionKinds<Omit<Options, keyof ConsumeOptions<never> | "unhandled">>;
 
-/** With the defaults. Throws `ConfigurationError`. `own`: the options of this consumer alone. */
+/** Applies defaults. Throws `ConfigurationError`. `own`: the options specific to this consumer. */
 export function workSettings<Raw, Tx>(
   what: string,
   options: ConsumeOptions<Raw, Tx> & {

@@ -1,6 +1,6 @@
 /**
- * A connection that is opened again when it ends, until the consumer closes. The first opening is
- * the caller's to hear of.
+ * Reopens a connection whenever it ends, until the consumer closes. The caller gets the error of
+ * the first opening.
  */
 import { untilAborted } from "../runtime/abort.ts";
 import { LONGEST_RETRY_MS, retryPauseMs } from "../runtime/backoff.ts";
@@ -8,31 +8,27 @@ import type { Clock } from "../runtime/clock.ts";
 import { withDeadline } from "../runtime/deadline.ts";
 import type { Logger } from "../runtime/logger.ts";
 
-/** One connection with what runs on it. */
 export interface Opened {
-  /** Resolves when it has ended by itself, with the reason. */
   readonly ended: Promise<unknown>;
 }
 
 interface Parts<One extends Opened> {
   readonly open: () => Promise<One>;
-  /** The longest that an opening may take. Default: as long as `open` takes. */
+  /** Longest time for an opening. Default: no limit. */
   readonly openWithinMs?: number | undefined;
-  /** For one that is open only when nobody wants it any more. */
+  /** For a connection that opens when it is no longer wanted. */
   readonly discard: (one: One) => Promise<void>;
   readonly closing: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** For people: `RabbitMQ queue orders`. */
   readonly what: string;
 }
 
-/** The one that is open now. */
 export interface Reopening<One extends Opened> {
   current(): One;
 }
 
-/** Rejects when it cannot be opened the first time. */
+/** Rejects if the first opening fails. */
 export async function reopening<One extends Opened>(parts: Parts<One>): Promise<Reopening<One>> {
   const { clock, closing, logger, what } = parts;
   let current = await openInTime(parts);
@@ -43,13 +39,13 @@ export async function reopening<One extends Opened>(parts: Parts<One>): Promise<
       if (closing.aborted) return;
       if (failures === 0) {
         logger.warn("a consumer lost its connection and opens another one", { what, error });
-        // It may end again as soon as it is open: over a message that the client cannot read.
+        // It may end as soon as it is open, for example on a message that the client cannot read.
         await clock.sleep(LONGEST_RETRY_MS, closing);
         if (closing.aborted) return;
       }
       try {
         const next = await openInTime(parts);
-        // The close did not wait for it: a server that is silent may take for ever.
+        // The close did not wait for it, because a silent server may take for ever.
         if (closing.aborted) return await parts.discard(next);
         current = next;
         failures = 0;
@@ -66,14 +62,14 @@ export async function reopening<One extends Opened>(parts: Parts<One>): Promise<
   return { current: () => current };
 }
 
-/** A client may wait for ever for a server that accepts and says nothing. */
+/** A client may wait for ever for a server that accepts and stays silent. */
 async function openInTime<One extends Opened>({ discard, open, openWithinMs, what }: Parts<One>): Promise<One> {
   if (openWithinMs === undefined) return await open();
   const opening = open();
   try {
     return await withDeadline(() => opening, { what: `opening ${what}`, ms: openWithinMs });
   } catch (error) {
-    // One that comes later would consume beside the next one.
+    // A connection that opens late would consume beside the next one.
     void opening.then(discard).catch(() => undefined);
     throw error;
   }

@@ -1,30 +1,26 @@
 /**
- * How many deliveries are under way, for a loop that waits until one has settled. A
- * `Promise.race` of them would leave a reaction on each one that it waits for: 31 MB for 100,000
- * messages that pass by one that is stuck.
+ * Counts deliveries under way, for a loop that waits until one settles. A `Promise.race` would add
+ * a reaction to each pending one: 31 MB for 100,000 messages that pass a stuck one.
  */
 import { untilAborted } from "../runtime/abort.ts";
 
-/** Deliveries of one loop. */
 export interface Underway {
   readonly size: number;
   /**
-   * How many more may come. Where bodies are large, fewer than there are places: as many as the
-   * largest of late leave of 32 MiB.
+   * Room for more. Less than the free places when bodies are large: as many as fit into 32 MiB at
+   * the largest recent size.
    */
   readonly room: number;
-  /** Until it has settled; it must not reject. */
+  /** Counts it until `settled`, which must not reject. */
   add(settled: Promise<unknown>, bytes: number): void;
-  /** Aborted when one has settled, or at `wake`: the same one for all who ask until then. */
+  /** Aborted when one has settled, or at `wake`; callers share it until then. */
   change(): AbortSignal;
-  /** For what else its loop waits for. */
   readonly wake: () => void;
-  /** Resolves when there is none. */
   none(): Promise<void>;
 }
 
 const MOST_BYTES = 32 * 1_048_576;
-/** What the largest body counts for after each that comes: forgotten after some hundred. */
+/** Decay of the largest size with each delivery: forgotten after some hundred. */
 const FADES = 0.98;
 
 export function createUnderway(places: number): Underway {

@@ -5,7 +5,7 @@ import { deliveredMessage } from "./message.ts";
 import { workSettings } from "./options.ts";
 import { createWork } from "./work.ts";
 
-// The clock of these tests does not wait for what the first message of a process loads.
+// The test clock does not wait for modules loaded by the first message of a process.
 beforeAll(() => loadTelemetry());
 
 test.each([

@@ -1,6 +1,6 @@
 /**
- * From a delivery to what the broker is told: handled in the order of its key, tried again, given
- * up. What is specific to a broker is how a verdict is told, and stands in its own file.
+ * Turns a delivery into a verdict: handled in the order of its key, retried, given up. Each
+ * broker's own file sends the verdict.
  */
 import { unlessAborted } from "../runtime/abort.ts";
 import type { Timer } from "../runtime/clock.ts";
@@ -17,32 +17,29 @@ import type { HandlerContext, WorkSettings } from "./options.ts";
 
 export type { Verdict } from "./delivery.ts";
 
-/** `aside`: no verdict yet; it comes back to its lane after the pause. Again: it goes on then. */
+/** `aside`: no verdict yet; it returns to its lane after the pause. Again: it continues then. */
 type Reached = Verdict | "aside" | Again;
 
-/** Where a message is in its tries. */
 interface Tries extends Resting {
   attempts: number;
-  /** Of its handler, that count; `attempts` begins anew where it stays after the last one. */
+  /**
+   * Calls of the handler that count; `attempts` restarts if the message stays after the last one.
+   */
   calls: number;
   isHeld: boolean;
   hadItsTries: boolean;
 }
 
-/** The handlers of one consumer. */
 export interface Work<Raw> {
-  /** Aborted when `close` begins: nothing more is to be taken. */
+  /** Aborted when `close` begins: no more messages are taken. */
   readonly closing: AbortSignal;
-  /** Aborted when handlers are waited for no longer. */
+  /** Aborted when handlers are no longer awaited. */
   readonly abandoned: AbortSignal;
-  /**
-   * Resolves to what the broker was told; never rejects. Those of a key are to be handed over in
-   * their order.
-   */
+  /** Resolves to the verdict sent; never rejects. Messages of a key must be passed in order. */
   handle(delivery: Delivery<Raw>): Promise<Verdict>;
   /**
-   * Resolves when nothing more comes, no handler runs and every verdict is out, or `abandoned`.
-   * `quiet`: resolves when nothing more comes; default: at once.
+   * Resolves when nothing more arrives, no handler runs and every verdict is sent, or at
+   * `abandoned`. `quiet`: resolves when nothing more arrives; default: at once.
    */
   drain(quiet?: Promise<unknown>): Promise<Closed>;
 }
@@ -56,7 +53,6 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   const open = new Set<Promise<Verdict>>();
   const rests = createRests(clock, logger, { consumer });
 
-  /** Resolves when the transaction has committed. */
   async function handleOnce(message: DeliveredMessage, raw: Raw, called: () => void): Promise<void> {
     const handling = { message };
     const { headers, id } = message;
@@ -90,7 +86,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     return { message: { topic, id, type, key }, attempt: Math.max(1, attempt), durationMs };
   }
 
-  /** Settles as `once` does, and says now and then that it has not: nothing else would show it. */
+  /** Settles as `once` does, and logs periodically until then; nothing else would show it. */
   async function watched(once: () => Promise<void>, about: Readonly<Record<string, unknown>>): Promise<void> {
     const beganMs = clock.monotonicMs();
     let nextMs = settings.warnAfterMs;
@@ -135,7 +131,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
         const until = wasCalled ? restAfter(delivery, message, tries, error) : undefined;
         if (until !== undefined) return { until };
         if (wasCalled) tries.calls += 1;
-        // Tries that did not reach the handler are none of its own.
+        // Tries that did not reach the handler do not count.
         if (tries.isHeld && wasCalled) tries.attempts = 1;
         tries.isHeld &&= !wasCalled;
         const { attempts } = tries;
@@ -156,7 +152,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
             await clock.sleep(settings.pauseMs, closing.signal);
             continue;
           }
-          // A database that is away would make dead letters of all messages that come meanwhile.
+          // An unavailable database must not turn all arriving messages into dead letters.
           const unhandled = isAtFault ? settings.unhandled : "redeliver";
           const verdict = await giveUp(delivery, error, { type, key, attempts }, unhandled);
           if (isAtFault) reports.failed({ ...tried(), error, isLast: verdict !== "redeliver" });
@@ -181,7 +177,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     }
   }
 
-  /** What the handler calls is away: the try is not counted. Undefined: it is. */
+  /** A service of the handler is unavailable, so the try does not count. Undefined: it counts. */
   function restAfter(
     delivery: Delivery<Raw>,
     { type, topic = source }: DeliveredMessage,
@@ -224,7 +220,6 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     return "handled";
   }
 
-  /** One without an identity, or that `orderBy` cannot read. */
   async function refuse(delivery: Delivery<Raw>, error: unknown): Promise<Reached> {
     let hadItsTries = false;
     for (let times = 1; !isToStop(delivery, hadItsTries); times += 1) {
@@ -239,12 +234,12 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     return "stopped";
   }
 
-  /** In a close there is nobody to make room for. */
+  /** During a close no other message needs the place. */
   function stepsAside({ stays }: Delivery<Raw>): boolean {
     return stays === "aside" && !closing.signal.aborted;
   }
 
-  /** `hadItsTries`: all of them, the last one in the close. */
+  /** `hadItsTries`: all of them, the last one during the close. */
   function isToStop(delivery: Delivery<Raw>, hadItsTries: boolean): boolean {
     if (delivery.isOver?.() === true || abandoned.signal.aborted) return true;
     return closing.signal.aborted && (delivery.isLast !== true || hadItsTries);
@@ -329,7 +324,7 @@ function goesOn({ stays }: Delivery<unknown>, verdict: Verdict): boolean {
   return (stays === "always" || stays === "aside") && verdict === "redeliver";
 }
 
-/** The same message fails each time that it comes. */
+/** The message would fail on every delivery. */
 function isHopeless(error: unknown): boolean {
   return error instanceof InvalidMessageError;
 }

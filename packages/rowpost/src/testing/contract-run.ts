@@ -1,38 +1,33 @@
-/**
- * What the contract suites of this folder share: a time limit for each case, waiting for what shall
- * become true, and a run without a test framework.
- */
+/** Shared by the contract suites: time limits, polling, and a run without a test framework. */
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What came of each case. */
+/** Results of the cases. */
 export interface ContractReport {
   /** Names of the cases. */
   readonly passed: readonly string[];
-  /** Cases that failed, with what they threw. */
+  /** Failed cases with their errors. */
   readonly failed: readonly { readonly name: string; readonly error: unknown }[];
-  /** Cases that were not run, and why. */
+  /** Skipped cases with the reasons. */
   readonly skipped: readonly { readonly name: string; readonly reason: string }[];
 }
 
 /** Options of a run without a test framework. */
 export interface RunContractOptions {
-  /** Takes one line for each case. Default: console.log. */
+  /** Prints one line for each case. Default: console.log. */
   readonly print?: ((line: string) => void) | undefined;
 }
 
-/** A suite put to one harness. */
 export interface ContractRun<Case extends { readonly name: string }> extends RunContractOptions {
-  /** Name of the harness, which begins each line. */
   readonly name: string;
   readonly cases: readonly Case[];
-  /** Why the case does not apply; undefined when it does. */
+  /** Why the case does not apply; undefined if it applies. */
   skipReason(contractCase: Case): string | undefined;
-  /** Rejects when the contract is not kept. */
+  /** Rejects if the contract is violated. */
   run(contractCase: Case): Promise<void>;
 }
 
-/** Runs one case after the other and reports; does not reject because of a failing case. */
+/** Runs the cases sequentially and reports. Does not reject for a failed case. */
 export async function reportCases<Case extends { readonly name: string }>(
   suite: ContractRun<Case>,
 ): Promise<ContractReport> {
@@ -60,7 +55,7 @@ export async function reportCases<Case extends { readonly name: string }>(
   return { passed, failed, skipped };
 }
 
-/** Rejects when the case does not end in time. */
+/** Rejects if the case does not end in time. */
 export async function inTime(run: Promise<void>, timeoutMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const tooLate = new Promise<never>((_resolve, reject) => {
@@ -74,7 +69,8 @@ export async function inTime(run: Promise<void>, timeoutMs: number): Promise<voi
 }
 
 /**
- * Asks until `isTrue` says so, every `everyMs` (default 5), for at most `withinMs` (default 5,000).
+ * Polls until `isTrue` returns true, every `everyMs` (default 5), for at most `withinMs` (default
+ * 5,000).
  */
 export async function until(
   what: string,

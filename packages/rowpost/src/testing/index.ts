@@ -1,6 +1,6 @@
 /**
- * `rowpost/testing`: the contract of brokers, a clock that tests turn, and a proxy that breaks
- * connections. The broker in memory is `memory` of `rowpost`.
+ * `rowpost/testing`: the contract of brokers, a manual clock, and a proxy that breaks connections.
+ * The in-memory broker is `memory` of `rowpost`.
  */
 
 export type { BrokerContractCase } from "./broker-contract/case.ts";

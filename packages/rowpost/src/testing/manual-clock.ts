@@ -1,26 +1,22 @@
 import type { Clock } from "../runtime/clock.ts";
 import { sleepWith } from "../runtime/clock.ts";
 
-/** A clock that stands still until a test turns it. */
+/** A clock that advances only when a test says so. */
 export interface ManualClock extends Clock {
   /**
-   * Moves time on by `ms` and runs every timer that falls due on the way, each at its own instant,
-   * in the order of their instants (equal ones: in the order in which they were set), including
-   * those that are set meanwhile. Between two instants it lets promises settle, so that a loop
-   * which sleeps, works without I/O and sleeps again gets all of its rounds.
+   * Advances time by `ms` and runs every timer that falls due, including new ones, in the order of
+   * their instants (equal ones in order of setting). Promises settle between two instants, so that
+   * a loop of sleeps without I/O gets all its rounds.
    */
   advance(ms: number): Promise<void>;
-  /** Moves time to the next timer and runs what is due there. False when no timer is set. */
+  /** Advances to the next timer and runs what is due. False if no timer is set. */
   advanceToNextTimer(): Promise<boolean>;
   /**
-   * Sets the wall clock, as an operator or a time server would. The monotonic one goes on as if
-   * nothing had happened.
+   * Sets the wall clock, as an operator or a time server would. The monotonic clock is not
+   * affected.
    */
   setWallMs(wallMs: number): void;
-  /**
-   * Timers that are set and have not run: 0 at the end of a test shows that nothing was left
-   * behind.
-   */
+  /** Number of pending timers: 0 at the end of a test shows that nothing was left behind. */
   pendingTimers(): number;
 }
 
@@ -30,13 +26,13 @@ interface ManualTimer {
 }
 
 /**
- * Makes a clock for unit tests. `startWallMs`: what `wallMs()` says first; default
- * 1,700,000,000,000 (November 2023).
+ * Creates a clock for unit tests. `startWallMs`: initial `wallMs()`; default 1,700,000,000,000
+ * (November 2023).
  */
 export function createManualClock(options: { readonly startWallMs?: number | undefined } = {}): ManualClock {
   let nowMs = 0;
   let wallOffsetMs = options.startWallMs ?? 1_700_000_000_000;
-  // Insertion order breaks ties: a Set keeps it.
+  // A Set keeps insertion order, which breaks ties.
   const timers = new Set<ManualTimer>();
 
   function nextTimer(): ManualTimer | undefined {
@@ -82,10 +78,7 @@ export function createManualClock(options: { readonly startWallMs?: number | und
   };
 }
 
-/**
- * One turn of the event loop: all promise callbacks that are ready, and those that they make ready,
- * have run.
- */
+/** One turn of the event loop: all ready promise callbacks, and those they make ready, have run. */
 function settlePromises(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

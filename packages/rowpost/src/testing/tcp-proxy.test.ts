@@ -14,7 +14,7 @@ let accepted: Socket[];
 beforeEach(async () => {
   received = "";
   accepted = [];
-  // Echoes in capitals, and answers "bye" when the other side has ended.
+  // Echoes in capitals, and answers "bye" when the peer has ended.
   server = createServer({ allowHalfOpen: true }, (socket) => {
     accepted.push(socket);
     socket.on("error", () => undefined);
@@ -47,8 +47,8 @@ async function nextText(socket: Socket): Promise<string> {
 }
 
 /**
- * Half a dozen turns of the event loop on loopback: what could pass has passed. Used only to show
- * that something did NOT happen.
+ * Some turns of the event loop on loopback, enough for bytes to pass. Only used to show that
+ * something did NOT happen.
  */
 async function quietMoment(): Promise<void> {
   await new Promise((resolve) => {
@@ -155,8 +155,8 @@ describe("tcp proxy", () => {
   });
 
   test("close ends also when it comes in the very turn in which a connection ends", async () => {
-    // Only a listener of the proxy's own socket, after the proxy's, is called in that turn for
-    // certain.
+    // Only a listener on the proxy's own socket, after the proxy's, is certain to be called in that
+    // turn.
     const closed = new Promise<void>((resolve, reject) => {
       function onSocket(message: unknown): void {
         const { socket } = message as { readonly socket: Socket };

@@ -1,6 +1,6 @@
 /**
- * A TCP proxy on 127.0.0.1 that breaks connections on purpose: what a test of outages puts between
- * a client and a real server.
+ * A TCP proxy on 127.0.0.1 that breaks connections on purpose, for tests of outages between a
+ * client and a real server.
  */
 import type { AddressInfo, Server, Socket } from "node:net";
 import { connect, createServer } from "node:net";
@@ -11,27 +11,27 @@ export interface TcpProxyOptions {
   readonly target: { readonly host?: string | undefined; readonly port: number };
   /** Port to listen on; default 0, any free one. */
   readonly port?: number | undefined;
-  /** Each chunk is passed on this much later, both ways, in order. Default 0. */
+  /** Delay of each chunk in ms, both ways, in order. Default 0. */
   readonly delayMs?: number | undefined;
 }
 
 /**
- * Which way bytes are held back: `toTarget`: requests do not arrive; `toClient`: they arrive, and
- * answers do not come back.
+ * Direction of held back bytes. `toTarget`: requests do not arrive. `toClient`: they arrive, but
+ * answers do not.
  */
 export type MuteDirection = "both" | "toTarget" | "toClient";
 
 /** A running proxy. */
 export interface TcpProxy {
-  /** Where it listens. */
+  /** Host to connect to. */
   readonly host: string;
-  /** Where it listens. */
+  /** Port to connect to. */
   readonly port: number;
-  /** Can be changed at any time; holds for chunks that arrive from then on. */
+  /** Delay in ms. Can be changed at any time, for later chunks. */
   delayMs: number;
   /**
-   * Resets every connection (RST, both sides), at once; what was under way is lost. New connections
-   * are accepted. Resolves when all are closed.
+   * Resets every connection (RST, both sides) at once and loses bytes in flight. Accepts new
+   * connections. Resolves when all are closed.
    */
   cut(): Promise<void>;
   /**
@@ -47,13 +47,13 @@ export interface TcpProxy {
    * them).
    */
   refuse(): Promise<void>;
-  /** Listens again, on the same port. */
+  /** Listens again on the same port. */
   accept(): Promise<void>;
   /** Open connections of clients. */
   connectionCount(): number;
-  /** Bytes that clients have sent and that were passed on to the target, since the start. */
+  /** Bytes passed from clients to the target since the start. */
   bytesToTarget(): number;
-  /** Resets every connection and stops listening. No handle stays. Fine to call twice. */
+  /** Resets every connection and stops listening. Leaves no handle. May be called twice. */
   close(): Promise<void>;
 }
 
@@ -77,10 +77,7 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
     const delayed: (() => void)[] = [];
     let lastAt = 0;
 
-    /**
-     * Runs a step after the delay, and never before an earlier one, also when the delay was lowered
-     * in between.
-     */
+    /** Runs a step after the delay, never before an earlier one, even if the delay was lowered. */
     function later(step: () => void): void {
       if (delayed.length === 0 && proxy.delayMs <= 0) {
         step();
@@ -93,8 +90,7 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
     }
 
     from.on("data", (chunk: Buffer) => {
-      // The chunk that was read when mute() came is given back, so that nothing gets through and
-      // nothing is lost.
+      // A chunk read when mute() came is put back, so that nothing passes and nothing is lost.
       if (isMuted(way)) {
         from.pause();
         from.unshift(chunk);
@@ -129,7 +125,7 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
       [client, target],
       [target, client],
     ] as const) {
-      // An error on one side is a reset on the other: the proxy must not make a clean end of it.
+      // An error on one side resets the other: the proxy must not end it cleanly.
       one.on("error", () => reset(other));
       one.on("close", () => {
         if (client.closed && target.closed) links.delete(link);
@@ -164,8 +160,8 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
     const listening = server;
     server = undefined;
     if (listening === undefined) return;
-    // close() stops listening at once and calls back when the last connection has ended, which may
-    // be never: not waited for.
+    // close() stops listening at once but calls back only after the last connection, perhaps never,
+    // so it is not awaited.
     listening.close();
   }
 
@@ -201,14 +197,14 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
   return proxy;
 }
 
-/** Whatever the peer does, `close` follows: at once, or a turn of the event loop later. */
+/** `close` follows whatever the peer does: at once, or a turn of the event loop later. */
 function reset(socket: Socket): void {
   if (socket.destroyed) return;
-  // Only a connected socket can be reset; one that still connects is simply dropped.
+  // Only a connected socket can be reset; a connecting one is dropped.
   if (socket.connecting) socket.destroy();
-  // Nor can one whose shutdown is under way: libuv refuses with EINVAL, and Node then neither
-  // closes the handle nor emits `close`. Every byte of it is with the kernel, so the shutdown is
-  // done in the next turn. One that still has bytes to write has not begun its shutdown.
+  // A socket that is shutting down cannot be reset either: libuv refuses with EINVAL, and Node then
+  // neither closes the handle nor emits `close`. All its bytes are in the kernel, so the shutdown
+  // finishes in the next turn. A socket with bytes left to write has not begun its shutdown.
   else if (isShuttingDown(socket)) socket.once("finish", () => reset(socket));
   else socket.resetAndDestroy();
 }

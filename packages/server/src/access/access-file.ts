@@ -1,6 +1,6 @@
 /**
- * `--access FILE.json`: who may log in. Passwords and tokens stand there as hashes
- * (`rowpost user hash`, `rowpost token create`).
+ * `--access FILE.json`: users and tokens. It holds hashes of passwords and tokens (`rowpost user
+ * hash`, `rowpost token create`).
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
@@ -30,16 +30,13 @@ const schema = z.strictObject({
         role: z.enum([...role.options, "metrics"]),
         topics: topicsSchema.optional(),
         hash: z.string().regex(/^[0-9a-f]{64}$/, "must be what `rowpost token create` prints as hash"),
-        /** Not from then on. */
         expires: z.iso.datetime({ offset: true }).optional(),
       }),
     )
     .default([]),
-  /** A proxy that says who asks. */
   proxy: proxySchema.optional(),
 });
 
-/** Users, tokens, and the proxy in front. */
 export type Access = z.infer<typeof schema>;
 
 /** Reads the file. Throws {@link InputError}, which repeats nothing of it. */

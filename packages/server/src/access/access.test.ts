@@ -1,4 +1,3 @@
-/** Sessions, with a store whose answers come when the test says so. */
 import type { OperationsStore } from "rowpost/admin";
 import { expect, test } from "vitest";
 import { createAccess } from "./access.ts";

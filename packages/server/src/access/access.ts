@@ -1,4 +1,4 @@
-/** From a request to who asks: a token, a session, or what the program around the console says. */
+/** Authenticates a request: by token, by session, or by the program around the console. */
 import type { OperationsStore } from "rowpost/admin";
 import { peerOf } from "../http/peer.ts";
 import { Problem } from "../http/problem.ts";
@@ -11,14 +11,17 @@ import { createProxyWay } from "./proxy.ts";
 import { isPassword, randomSecret, sameHash, sha256 } from "./secrets.ts";
 import { type Topics, topicsSchema } from "./topics.ts";
 
-/** Who asks. `topics`: all that the rights reach, such as `orders` or `orders.*`; default all. */
+/**
+ * An authenticated user. `topics`: topics the rights cover, such as `orders` or `orders.*`; default
+ * all.
+ */
 export interface Authorized {
   readonly name: string;
   readonly role: Role;
   readonly topics?: readonly string[] | undefined;
 }
 
-/** Says who asks; null: somebody who may do nothing. */
+/** Authenticates a request; null: no rights. */
 export type Authorize = (request: Request) => Promise<Authorized | null> | Authorized | null;
 
 export interface AccessOptions {
@@ -26,23 +29,17 @@ export interface AccessOptions {
   readonly tokens: Access["tokens"];
   readonly proxy: Access["proxy"];
   readonly link: OneTimeLink | undefined;
-  /** Instead of all these. */
   readonly authorize: Authorize | undefined;
-  /** Where sessions are kept. */
   readonly store: OperationsStore;
-  /** Session cookies go back over https only. */
   readonly isHttps: boolean;
-  /** Path of the cookie. */
   readonly basePath: string;
-  /** Address that browsers use; undefined: that of the request. */
+  /** Address used by browsers; undefined: that of the request. */
   readonly publicUrl: string | undefined;
-  /** Name of whoever uses the link. */
   readonly linkUser: string;
 }
 
 export interface LoggedIn {
   readonly principal: Principal;
-  /** The header `Set-Cookie`. */
   readonly cookie: string;
 }
 
@@ -50,37 +47,35 @@ export interface AccessService {
   /** Undefined: nobody. Throws a {@link Problem} for a token that is none. */
   principalOf(request: Request): Promise<Principal | undefined>;
   /**
-   * May whoever asks read the metrics? With any role for all topics, or a token of the role
-   * metrics; `isOpen`: also without, but for a console whose program says who asks.
+   * Whether the request may read the metrics: with any role for all topics, or a token of the role
+   * metrics; `isOpen`: also without login, unless the program around the console authenticates.
    */
   mayScrape(request: Request, from: { readonly isOpen: boolean }): Promise<boolean>;
-  /** The request has the cookie, so a browser may have sent it without being asked. */
+  /** The request has the cookie, so another site may have caused it. */
   hasCookie(request: Request): boolean;
   login(request: Request, name: string, password: string): Promise<LoggedIn>;
   exchange(request: Request, token: string): Promise<LoggedIn>;
-  /** Ends the session; the header takes the cookie away. */
   logout(request: Request): Promise<string>;
   readonly ways: () => { readonly password: boolean; readonly link: boolean };
 }
 
 const LIFE_MS = 12 * 3_600_000;
 const IDLE_MS = 3_600_000;
-/** A session that ends elsewhere is believed here for so long. */
+/** How long a session that ended elsewhere may still be accepted here. */
 const BELIEVED_MS = 10_000;
 const MOST_BELIEVED = 10_000;
 
-/** Makes the service. */
 export function createAccess(options: AccessOptions): AccessService {
   const { authorize, isHttps, link, linkUser, store, tokens, users } = options;
   const proxy = options.proxy && createProxyWay(options.proxy);
   const limits = createLoginLimits();
   let logouts = 0;
   const believed = new Map<string, { readonly principal: Principal; readonly untilMs: number }>();
-  // The prefix binds a cookie to this host and to https, and takes no path but /.
+  // The prefix binds a cookie to this host and https, and requires the path /.
   const isHost = isHttps && options.basePath === "/";
   const attributes = `Path=${options.basePath}; HttpOnly; SameSite=Strict${isHttps ? "; Secure" : ""}`;
 
-  /** Browsers keep cookies by host, whatever the port: two consoles on one host have two names. */
+  /** Browsers share cookies between ports, so two consoles on one host need two names. */
   function cookieName(request: Request): string {
     const { port } = new URL(options.publicUrl ?? request.url);
     return `${isHost ? "__Host-" : ""}rowpost${port === "" ? "" : `-${port}`}`;
@@ -130,7 +125,7 @@ export function createAccess(options: AccessOptions): AccessService {
         throw new TypeError("authorize: topics must be a list of names, or left out for all topics");
       return found === null ? undefined : { name: found.name, role: found.role, via: "host", ...limited(found.topics) };
     }
-    // First: a proxy may pass on its own tokens too.
+    // First, because a proxy may pass on its own tokens too.
     const told = proxy?.principalOf(request);
     if (told !== undefined) return told;
     const bearer = bearerOf(request);
@@ -164,7 +159,7 @@ export function createAccess(options: AccessOptions): AccessService {
       if (authorize !== undefined) return isAll(await principalOf(request));
       const bearer = bearerOf(request);
       if (bearer !== undefined && proxy?.speaks(request) !== true) return isAll(knownToken(bearer));
-      // Whoever asks from this machine may be the proxy.
+      // A request from this machine may come from the proxy.
       return (isOpen && proxy === undefined) || isAll(await principalOf(request));
     },
 
@@ -189,7 +184,7 @@ export function createAccess(options: AccessOptions): AccessService {
       const secret = cookieOf(request);
       if (secret !== undefined) {
         await store.endSession(sha256(secret));
-        // A request that read it before must not have it believed from now on.
+        // A request that read the session earlier must not cache it now.
         logouts += 1;
         believed.delete(sha256(secret));
       }

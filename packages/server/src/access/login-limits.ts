@@ -1,26 +1,22 @@
 /**
- * How often somebody may guess: a name rests after failures, an address after more of them, and few
- * passwords are tried at once.
+ * Limits guessing: a name rests after failures, an address after more of them, and few passwords
+ * are checked at once.
  */
 import { Problem } from "../http/problem.ts";
 
 const REST_MS = 15 * 60_000;
-/** Names, and addresses, that are remembered; the oldest go first. */
 const MOST_KNOWN = 10_000;
 const FAILURES_OF_NAME = 5;
-/** Several people may share an address. */
+/** Higher, because several people may share an address. */
 const FAILURES_OF_ADDRESS = 20;
-/** Passwords that wait: each takes about 100 ms of a processor. */
+/** Waiting password checks; each takes about 100 ms of CPU. */
 const MOST_WAITING = 20;
 
-/** Who tries. */
 export interface Guesser {
   readonly name: string;
-  /** Undefined: not known, and not counted. */
   readonly address: string | undefined;
 }
 
-/** Makes the limits of one process. */
 export function createLoginLimits(now: () => number = Date.now): {
   /** Runs `check` in turn. Rejects with a {@link Problem} while the name or the address rests. */
   guard(who: Guesser, check: () => Promise<boolean>): Promise<boolean>;
@@ -41,7 +37,7 @@ export function createLoginLimits(now: () => number = Date.now): {
       if (waiting >= MOST_WAITING) refuse(5);
       waiting += 1;
       const mine = turn.then(async () => {
-        // Those that waited before it may have used up its tries.
+        // Checks that ran earlier may have used up the tries.
         checkRest(who);
         const right = await check();
         if (right) names.forget(who.name);
@@ -66,7 +62,7 @@ function refuse(seconds: number): never {
 }
 
 interface Failures {
-  /** 0: it may try. */
+  /** 0: may try now. */
   restMs(of: string): number;
   add(of: string): void;
   forget(of: string): void;

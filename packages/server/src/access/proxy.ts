@@ -1,6 +1,6 @@
 /**
- * Who asks, told by a proxy that has logged them in. Believed only with the proxy's secret and from
- * its address: the same headers from anybody else are refused, not passed over.
+ * Authentication by a proxy. Its headers are trusted only with the proxy's secret and from its
+ * address; from others they are refused instead of ignored.
  */
 import { BlockList, isIP } from "node:net";
 import { z } from "zod";
@@ -16,13 +16,10 @@ const network = z
   .string()
   .refine((text) => subnetOf(text) !== undefined, "must be an address, or one such as 10.0.0.0/8");
 
-/** Of the access file. */
 export const proxySchema = z.strictObject({
-  /** Header with the name of who asks. */
   user: header,
-  /** Header with their groups, separated by commas. */
   groups: header.optional(),
-  /** Header that only the proxy sends, and the hash of what stands in it. */
+  /** Header sent only by the proxy, and the hash of its value. */
   secret: z.strictObject({
     header,
     hash: z
@@ -30,11 +27,10 @@ export const proxySchema = z.strictObject({
       .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hexadecimal")
       .refine((hash) => hash !== sha256(""), "is the hash of nothing: the secret was empty"),
   }),
-  /** Where the proxy is. */
   from: z.array(network).min(1),
   /**
-   * Rights by group: the first entry counts whose group they are in. `*` is everybody whom the
-   * proxy lets through.
+   * Rights by group; the first entry that matches counts. `*` matches everyone the proxy lets
+   * through.
    */
   roles: z.array(z.strictObject({ group: z.string().min(1), role, topics: topicsSchema.optional() })).min(1),
 });
@@ -42,9 +38,7 @@ export const proxySchema = z.strictObject({
 export type ProxyAccess = z.infer<typeof proxySchema>;
 
 export interface ProxyWay {
-  /** The request has what the proxy sends, and nobody else may. */
   speaks(request: Request): boolean;
-  /** It says who asks. */
   tellsWho(request: Request): boolean;
   /** Undefined: it does not say who asks. Throws a {@link Problem} where it may not be believed. */
   principalOf(request: Request): Principal | undefined;
@@ -78,7 +72,7 @@ export function createProxyWay({ from, groups, roles, secret, user }: ProxyAcces
         );
       const name = nameIn(request);
       if (name === "") return undefined;
-      // Of two headers the values are joined by a comma: one of them is not the proxy's.
+      // Repeated headers are joined by a comma, and one of them is not the proxy's.
       if (name.length > 64 || name.includes(","))
         throw new Problem("invalid-request", `${user} must be one name of up to 64 characters`);
       const theirs = (groups === undefined ? "" : (request.headers.get(groups) ?? ""))

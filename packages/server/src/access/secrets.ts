@@ -1,17 +1,17 @@
-/** Random secrets, and what is kept of them: a hash, so that a file or table lets nobody in. */
+/** Random secrets. Only hashes are stored, so that a leaked file or table grants no access. */
 import { createHash, randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 
-/** 32 random bytes, as text for URLs and headers. */
+/** 32 random bytes as text for URLs and headers. */
 export function randomSecret(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** SHA-256 in hex: enough for what is random. */
+/** SHA-256 in hex, sufficient for random secrets. */
 export function sha256(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
 
-/** Takes equally long for every text. */
+/** Compares in constant time. */
 export function sameHash(secret: string, hash: string): boolean {
   return timingSafeEqual(Buffer.from(sha256(secret), "hex"), Buffer.from(hash.padEnd(64, "0").slice(0, 64), "hex"));
 }
@@ -30,7 +30,10 @@ export function isPasswordHash(text: string): boolean {
   return HASH.test(text);
 }
 
-/** With `hash` undefined it takes as long and is false: nobody learns which names there are. */
+/**
+ * With `hash` undefined it takes equally long and returns false, so that timing does not reveal
+ * names.
+ */
 export async function isPassword(password: string, hash: string | undefined): Promise<boolean> {
   const [, salt, expected] = HASH.exec(hash ?? "") ?? [];
   const derived = await derive(password, Buffer.from(salt ?? "", "base64url"));

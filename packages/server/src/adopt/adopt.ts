@@ -1,4 +1,4 @@
-/** Looks at a table and says how rowpost can work on it. It writes nothing into the database. */
+/** Inspects a table and reports how rowpost can use it. Writes nothing into the database. */
 import type { Database } from "rowpost";
 import type { MessageState, Session } from "rowpost/admin";
 import { InputError } from "../failure.ts";
@@ -10,42 +10,35 @@ import { explained, tableLayout } from "./plans.ts";
 import { adviceSql, featuresOf, type LayoutFile, layoutFileOf, mustFix, notesOf, takeOver } from "./proposal.ts";
 import { completeStates, proposedStates, stateProblems } from "./states.ts";
 
-/** What the user has said. */
 export interface AdoptOptions {
   readonly table: string;
   readonly schema: string | undefined;
   readonly states: Partial<Record<MessageState, string | number>>;
   readonly columns: ReadonlyMap<Property, string>;
   readonly clock: "utc" | "server" | undefined;
-  /** The layout's file in the plan. */
   readonly file: string;
-  /** Puts the texts into a language. */
   readonly say: Say;
 }
 
-/** What was found. Texts are for people. */
 export interface Adoption {
   readonly table: string;
   readonly server: string;
-  /** That were looked at. */
   readonly rows: number;
   readonly columns: readonly string[];
   readonly values: readonly string[];
   readonly features: { readonly kept: readonly string[]; readonly lost: readonly string[] };
-  /** Nothing is guessed instead. */
   readonly questions: readonly string[];
   readonly mustFix: readonly string[];
   readonly advice: readonly string[];
   readonly notes: readonly string[];
   readonly explain: readonly string[];
-  /** Undefined while there are questions. */
   readonly layout: LayoutFile | undefined;
   readonly plan: readonly string[];
 }
 
 /** Throws {@link InputError} for a table or column that is not there. */
 export async function adopt(database: Database, options: AdoptOptions): Promise<Adoption> {
-  // In the server's own zone: rows are compared with both clocks.
+  // In the server's time zone, to compare rows with both clocks.
   const session = await database.connect({ purpose: "tool", clock: "server", stopsOnServer: true });
   try {
     const found = await look(session, database.dialect, options);
@@ -155,7 +148,7 @@ async function clockFor(
 ): Promise<ReturnType<typeof clockOf>> {
   if (clock !== undefined) return { clock, why: say(`${clock}, as it was said`, `${clock}，按所说`) };
   const created = catalog.columns.find(({ name }) => name === columns.get("gmtCreate"));
-  // Which column it is has to be said first.
+  // The created column has to be known first.
   if (created === undefined) return { clock: "utc", why: say("not known before its column", "要先知道是哪一列") };
   return clockOf(await clocksOf(session, catalog, created.name), { type: created.type, dialect: catalog.dialect, say });
 }

@@ -1,21 +1,16 @@
-/** What the database says about a table, and what its newest rows hold. Reads only. */
 import type { Session } from "rowpost/admin";
 
-/** What a column can hold, as far as a layout asks. */
 export type ColumnKind = "integer" | "text" | "json" | "binary" | "instant" | "other";
 
 export interface Column {
   readonly name: string;
-  /** As the database writes it. */
   readonly type: string;
   readonly kind: ColumnKind;
-  /** Of texts, in characters; undefined: not told. */
   readonly length: number | undefined;
   readonly isNullable: boolean;
-  /** The database fills it in: a default, or numbers of its own. */
+  /** The database fills it: a default or an identity. */
   readonly hasDefault: boolean;
   readonly comment: string;
-  /** Digits of the seconds' fraction. */
   readonly fraction: number;
 }
 
@@ -30,27 +25,23 @@ export interface Catalog {
   readonly table: string;
   readonly columns: readonly Column[];
   readonly primaryKey: readonly string[];
-  /** Columns of each unique key, the primary one left out. */
   readonly uniques: readonly (readonly string[])[];
-  /** Columns of every index in their order. */
   readonly indexes: readonly (readonly string[])[];
 }
 
-/** Names in a statement. */
 export function quoted({ dialect }: Pick<Catalog, "dialect">, name: string): string {
   return dialect === "mysql" ? `\`${name.replaceAll("`", "``")}\`` : `"${name.replaceAll('"', '""')}"`;
 }
 
 /**
- * A text in a statement. MySQL takes a backslash as the beginning of an escape, unless its sql_mode
- * says otherwise; doubled, it can end no text in either.
+ * A quoted text. Backslashes are doubled, because MySQL treats them as escapes unless sql_mode says
+ * otherwise; doubled, they end no text in either mode.
  */
 function quotedText({ dialect }: Pick<Catalog, "dialect">, text: string): string {
   const escaped = dialect === "mysql" ? text.replaceAll("\\", "\\\\") : text;
   return `'${escaped.replaceAll("'", "''")}'`;
 }
 
-/** The table in a statement. */
 export function tableOf(catalog: Pick<Catalog, "dialect" | "schema" | "table">): string {
   return [catalog.schema, catalog.table]
     .filter((part) => part !== undefined)
@@ -58,14 +49,12 @@ export function tableOf(catalog: Pick<Catalog, "dialect" | "schema" | "table">):
     .join(".");
 }
 
-/** Rows that are looked at. */
 const MOST_ROWS = 10_000;
 
 async function rowsOf(session: Session, text: string, params: readonly string[] = []) {
   return (await session.run({ name: "adopt", text, params: [...params] })).rows;
 }
 
-/** Values of a column in the newest rows, the most frequent first. */
 export async function valuesOf(session: Session, catalog: Catalog, column: string): Promise<StateValue[]> {
   const [key] = catalog.primaryKey;
   const order = key === undefined ? "" : ` ORDER BY ${quoted(catalog, key)} DESC`;
@@ -78,7 +67,7 @@ export async function valuesOf(session: Session, catalog: Catalog, column: strin
   return found;
 }
 
-/** Every value, where an index begins with the column: from one to the next, a look-up each. */
+/** All values if an index begins with the column: one lookup for each value. */
 async function indexedValues(session: Session, catalog: Catalog, column: string): Promise<(string | number)[]> {
   if (!catalog.indexes.some(([first]) => first === column)) return [];
   const name = quoted(catalog, column);
@@ -101,7 +90,7 @@ function plain(value: unknown): string | number {
   return typeof value === "bigint" ? Number(text) : text;
 }
 
-/** The newest instant of a column and the two clocks, as texts of the same form. */
+/** The newest instant of a column and both clocks, as texts of one format. */
 export async function clocksOf(
   session: Session,
   catalog: Catalog,
@@ -127,7 +116,7 @@ export async function clocksOf(
   };
 }
 
-/** Undefined: there is no such table. */
+/** Undefined if the table does not exist. */
 export async function readCatalog(
   session: Session,
   place: Pick<Catalog, "dialect" | "schema" | "table">,
@@ -288,13 +277,12 @@ async function readSqlite(session: Session, { table }: Place): Promise<Read> {
   };
 }
 
-/** NULL is nothing. */
 function told(value: unknown): string {
   if (typeof value === "string") return value;
   return typeof value === "number" || typeof value === "bigint" ? value.toString() : "";
 }
 
-/** By the name of the type, in any dialect. SQLite keeps instants as texts. */
+/** By type name, for any dialect. SQLite stores instants as text. */
 function kindOf(type: string): ColumnKind {
   if (/^(tiny|small|medium|big)?(int|serial)|^int\d?|^integer|^bigserial|^serial/i.test(type)) return "integer";
   if (/^(timestamp|datetime|date$)/i.test(type)) return "instant";

@@ -1,4 +1,3 @@
-/** Whether a table's instants are UTC or the server's own time. */
 import type { Say } from "../language.ts";
 import type { Catalog, Column } from "./catalog.ts";
 
@@ -8,12 +7,12 @@ export interface Clocks {
   readonly utc: string;
 }
 
-/** Holds instants, whatever the zone of a session. */
+/** The type is independent of the session's zone. */
 function isInstant(type: string): boolean {
   return /^timestamp(tz|\(\d\) with time zone| with time zone)/i.test(type);
 }
 
-/** With the reason; undefined: the rows do not tell. */
+/** With the reason; undefined if the rows do not show it. */
 export function clockOf(
   { newest, local, utc }: Clocks,
   { dialect, say, type }: Pick<Column, "type"> & Pick<Catalog, "dialect"> & { readonly say: Say },
@@ -21,7 +20,7 @@ export function clockOf(
   if (isInstant(type)) {
     return { clock: "utc", why: say("the column holds instants, whatever the zone", "该列保存的是时刻，与时区无关") };
   }
-  // Its sessions have a zone each, and ours is UTC: what the writer's was stands nowhere.
+  // Each PostgreSQL session has its own zone, and the writer's is recorded nowhere.
   if (dialect === "postgres") {
     const why = say(
       `${type} keeps no zone, and the writers' stands nowhere`,
@@ -40,7 +39,7 @@ export function clockOf(
     `the newest row is of ${newest}; it is ${local} by the server's own time, and ${utc} in UTC`,
     `最新的行是 ${newest}；服务器自己的时间是 ${local}，UTC 是 ${utc}`,
   );
-  // Nothing was written in the future; and what is older than the time between both may be either.
+  // Nothing was written in the future. An instant older than the zone's offset proves nothing.
   if (newestMs > utcMs + minute && newestMs <= localMs + minute) return { clock: "server", why: told };
   if (newestMs > localMs + minute && newestMs <= utcMs + minute) return { clock: "utc", why: told };
   return { clock: undefined, why: told };

@@ -1,4 +1,3 @@
-/** Tables whose columns have the names that people give them. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { sayIn } from "../language.ts";
@@ -9,7 +8,6 @@ import { proposedStates } from "./states.ts";
 
 const say = sayIn("en");
 
-/** Names and comments from public schemas of outboxes, in English and Chinese. */
 const NAMES: readonly (readonly [Property, ColumnKind, readonly (readonly [name: string, comment?: string])[]])[] = [
   ["id", "integer", [["id"], ["pk_id"], ["event_id"], ["seq"], ["xh", "自增主键"]]],
   ["messageType", "text", [["event_type"], ["biz_type"], ["kind"], ["ywlx", "业务类型"], ["messageType"]]],
@@ -68,7 +66,7 @@ test("20 tables of renamed columns: nine of ten right, the rest asked, none wron
     }
   }
   expect(wrong).toEqual([]);
-  // One name in sixteen says nothing at all, and nobody could know it.
+  // One name in sixteen is meaningless, and cannot be recognized.
   expect(right + asked).toBe(20 * NAMES.length);
   expect(right / (right + asked)).toBeGreaterThan(0.9);
 });

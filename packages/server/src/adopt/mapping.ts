@@ -1,7 +1,4 @@
-/**
- * Which column is which: by its name, its comment, its type and the keys. Where two fit equally,
- * or none does, it is asked.
- */
+/** Maps columns by name, comment, type and keys. Asks the user if two fit equally or none does. */
 import type { LayoutColumns } from "rowpost";
 import type { Catalog, Column } from "./catalog.ts";
 import { KNOWN, type Known } from "./synonyms.ts";
@@ -9,16 +6,12 @@ import { KNOWN, type Known } from "./synonyms.ts";
 export type Property = keyof LayoutColumns;
 
 export interface Mapping {
-  /** Column by property. */
   readonly columns: ReadonlyMap<Property, string>;
-  /** Properties that nothing works without and nobody can tell, with what might be meant. */
   readonly asked: readonly { readonly property: Property; readonly candidates: readonly string[] }[];
 }
 
-/** From here on a column is taken for what it seems to be. */
 const SURE = 6;
 
-/** `given`: what the user has said. */
 export function mapColumns(catalog: Catalog, given: ReadonlyMap<Property, string> = new Map()): Mapping {
   const prefix = commonPrefix(catalog.columns.map(({ name }) => name));
   const columns = new Map(given);
@@ -32,7 +25,7 @@ export function mapColumns(catalog: Catalog, given: ReadonlyMap<Property, string
     const { property } = known;
     if (columns.has(property) || unsure.has(property) || !free(column)) continue;
     const rivals = scored.filter((each) => each.known === known && each.score === score && free(each.column));
-    // One column that could be two things equally.
+    // Another property fits this column equally.
     const other = scored.filter(
       (each) =>
         each.column === column && each.score === score && each.known !== known && !columns.has(each.known.property),
@@ -55,13 +48,13 @@ export function mapColumns(catalog: Catalog, given: ReadonlyMap<Property, string
 
 function scoreOf(catalog: Catalog, known: Known, column: Column, prefix: string): number {
   if (!known.kinds.includes(column.kind)) return 0;
-  // SQLite keeps instants as texts, and so a text may be one there only.
+  // Only SQLite stores instants as text.
   if (known.kinds.includes("instant") && column.kind === "text" && catalog.dialect !== "sqlite") return 0;
   const isKey = catalog.primaryKey.length === 1 && catalog.primaryKey[0] === column.name;
   if (known.property === "id") return isKey ? 20 : 0;
   if (isKey) return 0;
   const names = [column.name, column.name.slice(prefix.length)].map(plainName);
-  // The first names are the likeliest, and decide between two columns that both fit.
+  // Earlier names are likelier, and decide between two columns that both fit.
   const place = Math.min(
     ...names.map((name) => known.names.indexOf(name)).map((at) => (at < 0 ? Number.POSITIVE_INFINITY : at)),
   );
@@ -77,7 +70,6 @@ function plainName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9\u4e00-\u9fff]/g, "");
 }
 
-/** Of all columns, up to a separator: `f_`, `msg_`. */
 function commonPrefix(names: readonly string[]): string {
   const [first = ""] = names;
   const [prefix = ""] = /^[a-z]{1,5}_/i.exec(first) ?? [];

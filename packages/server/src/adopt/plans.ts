@@ -1,13 +1,11 @@
-/** How the database would look for messages on this very table, as the relay asks. */
 import { ConfigurationError, createLayout, type Database, type TableLayout } from "rowpost";
 import type { StatementPlan } from "rowpost/admin";
 import type { Say } from "../language.ts";
 import type { LayoutFile } from "./proposal.ts";
 
-/** On fewer rows a server reads the whole table whatever indexes there are. */
+/** With fewer rows a server scans the table whatever the indexes. */
 const FEW = 1_000;
 
-/** A line for each statement; nothing before the layout is known. */
 export async function explained(
   database: Database,
   { advice, rows }: { readonly advice: readonly string[]; readonly rows: number },
@@ -47,7 +45,7 @@ export async function explained(
   ];
 }
 
-/** Undefined: it cannot be one before something is mended. */
+/** Undefined until the problems are fixed. */
 export function tableLayout({ columns, ...rest }: LayoutFile): TableLayout | undefined {
   const there = Object.entries(columns).map(([name, column]) => [name, column ?? undefined]);
   try {

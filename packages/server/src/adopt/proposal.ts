@@ -1,4 +1,4 @@
-/** From what was found to a layout, what it costs, and how to take the table over. */
+/** Proposes a layout, with its costs and the steps to take the table over. */
 import type { LayoutOptions } from "rowpost";
 import type { MessageState } from "rowpost/admin";
 import type { Say } from "../language.ts";
@@ -8,15 +8,13 @@ import type { StateValues } from "./states.ts";
 import { unfitStates } from "./states.ts";
 import { KNOWN } from "./synonyms.ts";
 
-/** As it stands in the file: null for a column that the table lacks. */
 export type LayoutFile = Omit<LayoutOptions, "base" | "columns"> & {
   readonly columns: Readonly<Record<string, string | null>>;
 };
 
-/** The engine's own; no table of somebody else has them. */
+/** The engine's own columns, which no other table has. */
 const OF_THE_ENGINE = ["deliveryCount", "settlePad"];
 
-/** What is lost without a column, in English and Chinese. */
 const LOST: Partial<Record<Property, readonly [en: string, zh: string]>> = {
   lockVersion: [
     "a relay that lost its connection proves that the old session is dead before it goes on: slower after a failure",
@@ -92,13 +90,12 @@ export function layoutFileOf(
 
 function bodyBytesOf(column: Column | undefined): number | undefined {
   if (column === undefined) return undefined;
-  // A character may take four bytes of the body, and three in MySQL's utf8; one at least.
+  // A character may take four bytes, in MySQL's utf8 three; at least one.
   if (/^(text|blob)$/i.test(column.type) && column.length === 65_535) return 65_535;
   if (/^(tinyblob|varbinary)/i.test(column.type)) return column.length;
   return /char/i.test(column.type) ? column.length : undefined;
 }
 
-/** What has to be so before a relay may work on the table. */
 export function mustFix(
   catalog: Catalog,
   { columns }: Mapping,
@@ -140,7 +137,7 @@ export function mustFix(
   return problems;
 }
 
-/** Unique over both; on MySQL over one of them alone does as well. */
+/** Unique over both; on MySQL over one of them is enough. */
 function isUnique({ dialect, primaryKey, uniques }: Catalog, identity: readonly string[]): boolean {
   const fewest = dialect === "mysql" ? 1 : identity.length;
   return [...uniques, primaryKey].some(
@@ -157,7 +154,7 @@ function nullable(catalog: Catalog, { name, type }: Column, say: Say): string {
   return say("SQLite cannot change a column: copy the table", "SQLite 不能修改列：请复制到新表");
 }
 
-/** Worth doing, in the form that does not stop those who write. */
+/** Recommended statements, in a form that does not block writers. */
 export function adviceSql(catalog: Catalog, { columns }: Mapping): string[] {
   const [state, next] = [columns.get("state"), columns.get("nextRetryAt")];
   const table = tableOf(catalog);
@@ -182,8 +179,8 @@ export function adviceSql(catalog: Catalog, { columns }: Mapping): string[] {
 }
 
 /**
- * In two steps, because the second changes no row. What it is for stands in docs/own-table.md; a
- * SQLite file has no replica.
+ * In two steps, so that the second changes no row. docs/own-table.md has the purpose; a SQLite file
+ * has no replica.
  */
 function addVersion(catalog: Catalog): string[] {
   const table = tableOf(catalog);
@@ -193,7 +190,6 @@ function addVersion(catalog: Catalog): string[] {
   return [add, `ALTER TABLE ${table} ALTER COLUMN lock_version SET DEFAULT ${start}`];
 }
 
-/** What has to be known, not done. */
 export function notesOf(
   catalog: Catalog,
   { columns }: Mapping,
@@ -227,7 +223,7 @@ export function notesOf(
   return notes;
 }
 
-/** From the old job to the relay, with nothing lost and nothing sent by both. */
+/** Steps from the old job to the relay without lost or doubly sent messages. */
 export function takeOver({ file, say }: { readonly file: string; readonly say: Say }, hasProblems: boolean): string[] {
   return [
     ...(hasProblems ? [say("mend what must be mended, in the order above", "按上面的顺序修好要先修好的")] : []),

@@ -1,6 +1,6 @@
 /**
- * What the values of the state column mean. A meaning is proposed from words and comments, and it
- * is for the user to say: a wrong one would publish what was sent, or never what waits.
+ * Meaning of the state column's values. Proposed from words and comments, and confirmed by the
+ * user: a mistake would publish sent messages, or never the waiting ones.
  */
 import { MESSAGE_STATES, type MessageState, STATE_WORDS_ZH } from "rowpost/admin";
 import type { Say } from "../language.ts";
@@ -21,7 +21,7 @@ function meaningOf(word: string): MessageState | undefined {
   return MEANINGS.find(([, words]) => words.test(word))?.[0];
 }
 
-/** What each value may mean, by its own word or the comment (`0-待发送，1-发送中`). */
+/** Proposed meaning of each value, by its word or the comment (`0-待发送，1-发送中`). */
 export function proposedStates(
   values: readonly StateValue[],
   comment: string,
@@ -34,7 +34,6 @@ export function proposedStates(
   );
 }
 
-/** What stands against these states. */
 export function stateProblems(
   given: Partial<Record<MessageState, string | number>>,
   values: readonly StateValue[],
@@ -68,7 +67,7 @@ export function stateProblems(
   ];
 }
 
-/** Values for the states that the table does not have yet, of the same kind as the others. */
+/** Values for states missing in the table, of the same kind as the others. */
 export function completeStates(
   given: Partial<Record<MessageState, string | number>>,
   values: readonly StateValue[],
@@ -95,7 +94,6 @@ export function completeStates(
   return { states: states as StateValues, added };
 }
 
-/** A column that cannot hold one of them. */
 export function unfitStates({ length, type }: Column, states: StateValues): string[] {
   const values = Object.values(states);
   const isEnum = /^enum\(/i.test(type);

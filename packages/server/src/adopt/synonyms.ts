@@ -1,15 +1,11 @@
-/** What people call the columns of a message table, and what they write into the comments. */
 import type { LayoutColumns } from "rowpost";
 import type { ColumnKind } from "./catalog.ts";
 
-/** A column that adopt looks for. */
 export interface Known {
   readonly property: keyof LayoutColumns;
   readonly isRequired: boolean;
   readonly kinds: readonly ColumnKind[];
-  /** Without separators and case. */
   readonly names: readonly string[];
-  /** Words of a comment. */
   readonly comment: RegExp;
 }
 
@@ -17,7 +13,6 @@ const words = (text: string): string[] => text.split(" ");
 const INSTANT = ["instant", "text"] as const;
 const TEXT = ["text"] as const;
 
-/** In the order in which they are told. */
 export const KNOWN: readonly Known[] = [
   {
     property: "id",

@@ -19,7 +19,7 @@ const TO = { url: "https://example.org/send?key=k", secret: "SEC1", keyword: "å‘
 
 describe("channels", () => {
   test("DingTalk signs milliseconds with the secret as key, percent-encoded once", () => {
-    // By another implementation of HMAC.
+    // Computed by another implementation of HMAC.
     const sign = "LtwRhnP04fXYO09uCgUpnz/3dV0OxcApXKnTCuuaVBQ=";
     expect(signDingtalk("1700000000123", "SEC1")).toBe(sign);
     const { searchParams } = new URL(dingtalk.request(NOTICE, TO).url);

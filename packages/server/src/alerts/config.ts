@@ -1,6 +1,5 @@
 /**
- * `--alerts FILE.json`: rules and channels. Secrets do not stand in it: `env:NAME` and `file:PATH`
- * say where they are.
+ * `--alerts FILE.json`: rules and channels. Secrets are referenced as `env:NAME` or `file:PATH`.
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
@@ -10,23 +9,20 @@ import type { Language } from "../language.ts";
 import { CHANNEL_KINDS, type ChannelType } from "./channels/index.ts";
 import { RULE_DEFAULTS, RULE_NAMES, type RuleName, type Rules, SEVERITIES, type Severity } from "./rules.ts";
 
-/** A channel with its secrets read. */
 export interface ChannelConfig {
   readonly name: string;
   readonly type: ChannelType;
   readonly url: string;
   readonly secret: string | undefined;
-  /** A word that stands in every notice: the robot's security mode asks for it. */
+  /** A word added to every notice, as the robot's security mode requires. */
   readonly keyword: string | undefined;
   readonly language: Language;
-  /** Told from this severity on. */
   readonly from: Severity;
 }
 
 export interface AlertConfig {
   readonly rules: Rules;
   readonly channels: readonly ChannelConfig[];
-  /** Where the console is, for the links in notices. */
   readonly consoleUrl: string | undefined;
   /** Never to be printed. */
   readonly secrets: readonly string[];
@@ -45,7 +41,6 @@ const name = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/i, "must be letters, d
 const language = z.enum(["en", "zh"]);
 const secret = z.string().regex(/^(env:[A-Za-z_]\w*|file:.+)$/, "must be env:NAME or file:PATH: no secret stands here");
 
-/** What earlier versions took: the message says what to use instead. */
 const gone = (instead: string): z.ZodOptional<z.ZodNever> => z.never({ error: `is gone; ${instead}` }).optional();
 
 const channel = z.strictObject({
@@ -71,7 +66,7 @@ const schema = z.strictObject({
   channels: z.record(name, channel).default({}),
 });
 
-/** `for`, `over`, … of what the rule has: durations are named without their unit. */
+/** `for`, `over`, … of the rule's settings: durations are named without their unit. */
 function ruleSchema(rule: RuleName) {
   const keys = Object.keys(RULE_DEFAULTS[rule]).map((key): [string, z.ZodType] => {
     if (key === "except") return [key, z.array(z.string().regex(/^D\d+$/, "must be ids such as D204")).optional()];
@@ -102,7 +97,7 @@ export function readAlertFile(path: string, environment: Readonly<Record<string,
   };
   const channels = Object.entries(data.channels).map(([channelName, { language: of, secret: from, url, ...rest }]) => {
     const at = `channels.${channelName}`;
-    // The address of a chat robot lets anybody write who has it.
+    // A chat robot's address is its credential.
     if (rest.type !== "webhook" && !secret.safeParse(url).success)
       refuse(`${at}.url`, "must be env:NAME or file:PATH: whoever has this address can write there");
     return {
@@ -146,7 +141,7 @@ export function readAlertFile(path: string, environment: Readonly<Record<string,
   };
 }
 
-/** What lets people in stands in the query of some addresses, and in the path of others. */
+/** Credentials are in the query of some addresses, and in the path of others. */
 function credentialsOf(url: string): string[] {
   const { pathname, searchParams } = new URL(url);
   return [...searchParams.values(), ...pathname.split("/")].filter((part) => part.length >= 16);

@@ -1,9 +1,8 @@
-/** Brings pending notices to their channels: one to each at a time, in their order. */
 import type { Logger, Metrics } from "rowpost";
 import type { Channel } from "./channels/send.ts";
 import type { AlertsState, Notice } from "./state.ts";
 
-/** Waits after the first and the second attempt that failed; after the third it is given up. */
+/** Waits after the first and second failed attempt; after the third the notice is given up. */
 const BACKOFF_MS = [15_000, 60_000] as const;
 
 export interface DeliveryParts {
@@ -13,7 +12,6 @@ export interface DeliveryParts {
   readonly metrics: Metrics;
 }
 
-/** The state after one attempt for each channel that has something to take. */
 export async function deliver(state: AlertsState, parts: DeliveryParts): Promise<AlertsState> {
   const attempts = parts.channels.flatMap((channel) => {
     const { name } = channel.config;
@@ -40,7 +38,6 @@ export async function deliver(state: AlertsState, parts: DeliveryParts): Promise
   return { ...next, notices: next.notices.filter(({ deliveries }) => Object.keys(deliveries).length > 0) };
 }
 
-/** Is there anything to send now? */
 export function hasDue({ clockMs, notices }: AlertsState): boolean {
   return notices.some(({ deliveries }) => Object.values(deliveries).some(({ nextMs }) => nextMs <= clockMs));
 }
@@ -70,7 +67,6 @@ function refused(
   return taken(notice, name);
 }
 
-/** Channels that are no longer in the configuration take nothing. */
 function withoutUnknown(state: AlertsState, channels: readonly Channel[]): AlertsState {
   const known = new Set(channels.map(({ config }) => config.name));
   const notices = state.notices.map((notice) => ({

@@ -1,19 +1,15 @@
-/**
- * What the doctor finds in the database itself, as alerts: looked at every ten minutes.
- */
+/** Findings of the doctor about the database as alerts, checked every ten minutes. */
 import type { Database, Logger, TableLayout } from "rowpost";
 import type { Diagnosis } from "rowpost/admin";
 import type { Condition, Rules } from "./rules.ts";
 
 const EVERY_MS = 600_000;
-/** Of each text that is kept. */
 const TEXT_LENGTH = 300;
 
 /**
- * Told by other rules: D101 and D108 (cannot be reached) by `database`, D102 and D103 (tables,
- * rights) by `schema`. D4.. (relays and messages) are not looked for here at all: `no-relay`,
- * `shard-unowned`, `broker-away`, `topic-resting`, `failed`, `oldest-due` and `suspension` tell
- * them.
+ * Covered by other rules: D101 and D108 (unreachable) by `database`, D102 and D103 (tables, rights)
+ * by `schema`. D4.. (relays and messages) are not checked here: `no-relay`, `shard-unowned`,
+ * `broker-away`, `topic-resting`, `failed`, `oldest-due` and `suspension` cover them.
  */
 const TOLD_BY_OTHERS: readonly string[] = ["D101", "D102", "D103", "D108"];
 
@@ -27,8 +23,8 @@ export interface DoctorLookOptions {
 }
 
 /**
- * What is known now. Reads settings, catalogs and the highest id over a connection of its own;
- * counts no messages and explains no statement.
+ * Reads settings, catalogs and the highest id over its own connection. Counts no messages and
+ * explains no statement.
  */
 export function createDoctorLook(options: DoctorLookOptions): () => Promise<readonly Condition[]> {
   const { database, layout, logger, monotonicMs, name, rules } = options;
@@ -38,21 +34,21 @@ export function createDoctorLook(options: DoctorLookOptions): () => Promise<read
     if (rules.doctor === undefined || monotonicMs() < dueMs) return conditions;
     const { found, server } = await database.doctor({ layout }).look();
     dueMs = monotonicMs() + EVERY_MS;
-    // The other looks have their connections, or the rule `database` tells.
+    // The other looks have their connections, or the rule `database` fires.
     if (server === undefined) logger.warn("the doctor could not connect", { source: name, error: found[0]?.what });
     else conditions = conditionsOf(found, rules.doctor.except ?? []);
     return conditions;
   };
 }
 
-/** All findings of one id: what changes with each, such as a thread's number, is no identity. */
+/** Groups findings by id, because varying parts such as a thread's number are no identity. */
 function conditionsOf(found: readonly Diagnosis[], except: readonly string[]): Condition[] {
   const isMeant = ({ id, severity }: Diagnosis): boolean =>
     severity !== "note" && !TOLD_BY_OTHERS.includes(id) && !except.includes(id);
   const meant = found.filter(isMeant);
   return [...new Set(meant.map(({ id }) => id))].flatMap((id) => {
     const all = meant.filter((each) => each.id === id);
-    // The gravest speaks for all of them.
+    // The gravest stands for all.
     const worst = all.find(({ severity }) => severity === "error") ?? all[0];
     if (worst === undefined) return [];
     const severity = worst.severity === "error" ? "critical" : "warning";

@@ -1,7 +1,7 @@
 /**
- * Evaluates the alerts of one message table. One turn: take the lease, look, decide, write what is
- * to be told, tell it, write what was told. Whoever dies between the last two has it told once more
- * by the next one; who loses the lease tells nothing.
+ * Evaluates the alerts of one message table. A turn takes the lease, looks, decides, saves pending
+ * notices, sends them and saves the result. If the process dies between the last two steps, the
+ * next evaluator sends them again; one that lost the lease sends nothing.
  */
 import { randomUUID } from "node:crypto";
 import { type Database, describeError, type Logger, type Metrics, RowpostError, type TableLayout } from "rowpost";
@@ -14,14 +14,13 @@ import { createQueueLook } from "./queue-look.ts";
 import { type Condition, conditionsOf, isOn, type Look, RULE_NAMES, type Rules } from "./rules.ts";
 import { type AlertsState, NO_ALERTS, parseState } from "./state.ts";
 
-/** Much longer than a turn, which sends for five seconds at most. */
+/** Much longer than a turn, which sends for at most five seconds. */
 const LEASE_MS = 60_000;
-/** Between two evaluators the database's clock says how long it was; it may have been set. */
+/** Between two evaluators the time comes from the database's clock, which may have been set. */
 const MOST_GAP_MS = 600_000;
 const STATEMENT_TIMEOUT_MS = 5_000;
 
 export interface EvaluatorOptions {
-  /** Name of the source. */
   readonly name: string;
   readonly database: Database;
   readonly layout: TableLayout;
@@ -34,15 +33,13 @@ export interface EvaluatorOptions {
 
 export interface Evaluator {
   /**
-   * One turn. Returns what is known; undefined: somebody else evaluates. Never rejects: a database
-   * that does not answer is an alert.
+   * One turn. Resolves to the state; undefined if another process evaluates. Never rejects: an
+   * unreachable database is an alert.
    */
   turn(): Promise<AlertsState | undefined>;
-  /** Gives the lease up, and ends its connections. */
   close(): Promise<void>;
 }
 
-/** Makes it. Nothing is connected before the first turn. */
 export function createEvaluator(options: EvaluatorOptions): Evaluator {
   const { channels, database, layout, logger, metrics, monotonicMs, name, rules } = options;
   const tools = { layout, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
@@ -50,7 +47,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
   const queueLook = createQueueLook({ ...options, alerts: parts.alerts });
   const doctorLook = createDoctorLook(options);
   const owner = randomUUID();
-  /** When this process wrote last; undefined: it does not evaluate. */
+  /** When this process last saved; undefined if it does not evaluate. */
   let savedMs: number | undefined;
   const away = createAwayWatch(options, owner);
 
@@ -63,7 +60,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     return await parts.alerts.save({ owner, leaseMs: LEASE_MS, state: JSON.stringify(state) });
   }
 
-  /** Undefined: somebody else has the lease. */
+  /** Undefined if another process has the lease. */
   async function evaluate(): Promise<AlertsState | undefined> {
     const startMs = monotonicMs();
     const stored = await parts.alerts.take({ owner, leaseMs: LEASE_MS });
@@ -78,7 +75,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     const silences = (await parts.alerts.silences()).filter(({ active }) => active);
     const input = { ...stepInput(options, all), elapsedMs, silences };
     const decided: AlertsState = { ...step(before, input), failed, dead: queue.dead, owner };
-    // Pending before it is sent: who dies now leaves it to the next one.
+    // Saved as pending before sending: if this process dies now, the next one sends it.
     if (!(await save(decided))) return undefined;
     savedMs = startMs;
     if (!hasDue(decided)) return decided;
@@ -117,7 +114,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
   };
 }
 
-/** By who does not evaluate, all are 0: over all processes the highest is right. */
+/** All 0 in processes that do not evaluate, so the maximum over all processes is right. */
 function measure(metrics: Metrics, source: string, known: AlertsState | undefined): void {
   const alerts = Object.values(known?.alerts ?? {});
   for (const rule of RULE_NAMES) {
@@ -129,15 +126,13 @@ function measure(metrics: Metrics, source: string, known: AlertsState | undefine
 }
 
 interface AwayWatch {
-  /** The database has answered. */
   back(): Promise<void>;
-  /** It has not; the state of that. */
   failed(error: unknown): Promise<AlertsState>;
 }
 
 /**
- * What is told about the database itself can stand in no table: it is kept in this process, and
- * each process that evaluates tells it once.
+ * Alerts about the database itself cannot be stored in it. They stay in this process, and each
+ * evaluating process sends them once.
  */
 function createAwayWatch(options: EvaluatorOptions, owner: string): AwayWatch {
   const { channels, logger, metrics, monotonicMs, name } = options;

@@ -1,11 +1,11 @@
 /**
- * Counts that are told when they grow: failed messages of a topic, dead letters of a group. What
- * was there before anybody looked is old, and told from the critical number on.
+ * Counts that alert when they grow: failed messages of a topic, dead letters of a group. Those
+ * found by the first look are old, and alert only from the critical number on.
  */
 
 /**
- * By subject. `count`: as seen last, the newest ones where only a part is looked at; `known`: so
- * many there are at least; `roseMs`: when it grew last, by the lifecycle's clock.
+ * By subject. `count`: last seen, of the newest if only a part is looked at; `known`: at least this
+ * many exist; `roseMs`: time of the last growth, by the lifecycle's clock.
  */
 export type Growth = Readonly<Record<string, Grown>>;
 
@@ -23,9 +23,9 @@ export interface Counted {
 const WINDOW_MS = 300_000;
 
 /**
- * Each subject is judged by itself. While only a part is looked at, one that it does not show keeps
- * what is known of it, and one that grew lately and shows no less is taken for what grows on:
- * nothing is over because it is not seen.
+ * Judges each subject by itself. If only a part is looked at, a subject missing from it keeps its
+ * state, and one that grew recently and shows no less counts as growing: nothing ends because it is
+ * not seen.
  */
 export function growthOf(
   before: Growth | null,
@@ -34,7 +34,7 @@ export function growthOf(
 ): Growth {
   const now = seen.map(({ count, subject }) => {
     const { count: last = 0, known = last, roseMs = null } = before?.[subject] ?? {};
-    // Nobody has looked before: what there is may be old. A subject that was not there has grown.
+    // At the first look the counts may be old. A new subject has grown.
     const hasRisen = before !== null && count > last;
     const goesOn = isPart && count === last && roseMs !== null && clockMs - roseMs < windowMs;
     const most = isPart ? Math.max(known, count) : count;
@@ -45,7 +45,7 @@ export function growthOf(
   return Object.fromEntries([...kept, ...now]);
 }
 
-/** What to tell of it: it has grown within the window, or is the critical number and more. */
+/** Alerts if it grew within the window or reaches the critical number. */
 export function gradeOf(
   { count, known = count, roseMs }: Grown,
   settings: { readonly criticalFrom?: number | undefined; readonly windowMs?: number | undefined } | undefined,

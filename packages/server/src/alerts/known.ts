@@ -1,33 +1,30 @@
-/** What is known of the alerts of a table, to who does not evaluate them. */
 import type { AlertStore, StoredAlerts } from "rowpost/admin";
 import { isMeant, rankOf } from "./lifecycle.ts";
 import type { Severity } from "./rules.ts";
 import { type AlertsState, parseState } from "./state.ts";
 
-/** A look that is older was nobody's: they come every 15 s, or by cron every minute. */
+/** Beyond this nobody evaluates: looks come every 15 s, or by cron every minute. */
 const FRESH_MS = 150_000;
 
 export interface KnownAlerts {
   readonly state: AlertsState;
   /** Since the last look; undefined: there was none. */
   readonly ageMs: number | undefined;
-  /** A process evaluates. */
   readonly isEvaluated: boolean;
 }
 
-/** Throws for a state that is no JSON. */
+/** Throws for invalid JSON. */
 export function knownAlerts({ nowMs, savedMs, state }: StoredAlerts): KnownAlerts {
   const ageMs = savedMs === undefined ? undefined : Math.max(0, nowMs - savedMs);
   return { state: parseState(state), ageMs, isEvaluated: ageMs !== undefined && ageMs < FRESH_MS };
 }
 
-/** What fires and is not silenced: how many, and how grave the gravest is. */
 export interface Firing {
   readonly count: number;
   readonly severity: Severity;
 }
 
-/** Undefined: nothing, or nobody knows. Silences are read only where something fires. */
+/** Undefined if nothing fires or nobody evaluates. Reads silences only when something fires. */
 export async function readFiring(alerts: Pick<AlertStore, "read" | "silences">): Promise<Firing | undefined> {
   const { isEvaluated, state } = knownAlerts(await alerts.read());
   const firing = Object.values(state.alerts).filter(({ phase }) => phase === "firing");

@@ -20,7 +20,7 @@ const OLDEST: Condition = {
 const NO_RELAY: Condition = { rule: "no-relay", subject: "", severity: "critical", value: 1, facts: {} };
 const MINUTE = 60_000;
 
-/** A life, 15 s at a time unless said otherwise. */
+/** A series of steps, 15 s each by default. */
 function life(input: Partial<StepInput> = {}, from: AlertsState = NO_ALERTS) {
   let state = from;
   let steps = 0;
@@ -42,7 +42,6 @@ function life(input: Partial<StepInput> = {}, from: AlertsState = NO_ALERTS) {
     told.push(...fresh.map(({ items }) => items));
     return fresh.map(({ items }) => items.map(({ kind, subject }) => `${kind} ${subject}`));
   }
-  /** The same for a while. */
   function during(ms: number, conditions: readonly Condition[], more: Partial<StepInput> = {}) {
     return Array.from({ length: ms / 15_000 }, () => go(conditions, 15_000, more)).flat();
   }
@@ -112,7 +111,7 @@ describe("the life of an alert", () => {
 
   test("measures no time by a clock that can be set: only what has passed counts", () => {
     const { go } = life();
-    // A step of no length, and one that went back, change nothing.
+    // A step of no length, or backwards, changes nothing.
     for (const elapsedMs of [0, -3_600_000, 0]) expect(go([NO_RELAY], elapsedMs)).toEqual([]);
     expect(go([NO_RELAY], MINUTE)).toEqual([]);
     expect(go([NO_RELAY])).toEqual([["firing "]]);

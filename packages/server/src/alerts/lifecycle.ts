@@ -1,38 +1,35 @@
 /**
- * From what holds now to what is told: waiting, firing, over. A pure function over the state that
- * is kept in the database.
+ * Turns current conditions into alerts (waiting, firing, over) and notices. A pure function of the
+ * state stored in the database.
  *
- * Its clock is its own: it grows by what a monotonic clock of the evaluator says, and over a change
- * of evaluators by what the database's clock says, within bounds. So no clock that is set makes a
- * notice come twice, or never.
+ * It has its own clock, which advances by the evaluator's monotonic clock, and when evaluators
+ * change, by the database's clock within bounds. So a clock that is set neither repeats nor
+ * suppresses a notice.
  */
 import { type Condition, type Rules, SEVERITIES, type Severity } from "./rules.ts";
 import type { Alert, AlertsState, Notice, NoticeItem } from "./state.ts";
 
-/** A condition that is gone for less is still there: what comes and goes is told once. */
+/** A condition that is gone for less still holds, so a flapping one alerts once. */
 const KEEP_FIRING_MS = 120_000;
-/** What fires together is told together. */
 const GATHER_MS = 15_000;
 const REPEAT_MS = 4 * 3_600_000;
 const KEPT_HISTORY = 50;
 
-/** Without a relay these hold too, and say nothing new. */
+/** Consequences of a missing relay, which add nothing. */
 const FOLLOWS_FROM_NO_RELAY: readonly Condition["rule"][] = ["oldest-due", "unconfirmed", "sending-long"];
 
 export interface StepInput {
   /** Since the last step. */
   readonly elapsedMs: number;
-  /** The wall clock, for people: ISO 8601 UTC. */
+  /** The wall clock for texts: ISO 8601 UTC. */
   readonly at: string;
   readonly conditions: readonly Condition[];
   readonly rules: Rules;
   readonly silences: readonly { readonly rule?: string | undefined; readonly subject?: string | undefined }[];
   readonly channels: readonly { readonly name: string; readonly from: Severity }[];
-  /** Of the notice, if there is one. */
   readonly noticeId: string;
 }
 
-/** The next state. What is to be told is in its notices, for each channel. */
 export function step(state: AlertsState, input: StepInput): AlertsState {
   const clockMs = state.clockMs + Math.max(0, input.elapsedMs);
   const holds = new Map(input.conditions.map((condition) => [keyOf(condition), condition]));
@@ -71,7 +68,6 @@ function keyOf({ rule, subject }: Pick<Condition, "rule" | "subject">): string {
   return `${rule}|${subject}`;
 }
 
-/** Where it goes by its condition alone; undefined: it is over, or was nothing. */
 function move(
   before: Alert | undefined,
   condition: Condition | undefined,
@@ -111,7 +107,6 @@ function move(
   return { ...alert, phase: "firing", firedMs: clockMs };
 }
 
-/** What is told of it now, if anything. */
 function kindOf(
   { firedMs, phase, severity, toldMs, toldSeverity }: Alert,
   clockMs: number,
@@ -122,7 +117,6 @@ function kindOf(
   return clockMs - toldMs >= REPEAT_MS ? "still" : undefined;
 }
 
-/** `untilMs`: when it was there last. */
 function itemOf(alert: Alert, untilMs: number): Omit<NoticeItem, "kind"> {
   const { facts, peak, rule, severity, since, sinceMs, subject, value } = alert;
   return { rule, subject, severity, since, forMs: untilMs - sinceMs, value, peak, facts };
@@ -144,7 +138,6 @@ function forMsOf(rules: Rules, rule: Condition["rule"]): number {
   return rule === "test" ? 0 : (rules[rule]?.forMs ?? 0);
 }
 
-/** Does the silence mean this alert? */
 export function isMeant(
   { rule, subject }: StepInput["silences"][number],
   alert: Pick<Alert, "rule" | "subject">,

@@ -1,7 +1,7 @@
 /**
- * Looks at the message queue beside a message table, where there is one: once a minute. A partition
- * of a group costs one statement that reads nothing when all is consumed, and else up to five,
- * which read 1,000 entries of a primary key at most.
+ * Looks at the message queue beside a message table once a minute. A group's partition costs one
+ * statement that reads nothing when all is consumed, and otherwise up to five that read at most
+ * 1,000 entries of a primary key.
  */
 import { type Database, describeError, type Logger, RowpostError } from "rowpost";
 import type { AlertStore } from "rowpost/admin";
@@ -12,15 +12,14 @@ import { deadLetters, queueConditions, type TopicRead } from "./queue-rules.ts";
 import { type Condition, RULE_NAMES, type Rules } from "./rules.ts";
 
 const EVERY_MS = 60_000;
-/** Where there is no queue, or a look has no right to it. */
+/** Interval if there is no queue or a right is missing. */
 const ABSENT_MS = 300_000;
-/** The lease of alerts must not end meanwhile. Topics that are behind are the first of the next. */
+/** Must stay below the lease of alerts. Topics left over come first in the next look. */
 const LONGEST_MS = 10_000;
 /** Dead letters of a partition, and redeliveries before them, that are counted. */
 const COUNT_UP_TO = 1_000;
 
 export interface QueueLookOptions {
-  /** Name of the source. */
   readonly name: string;
   readonly database: Database;
   readonly alerts: Pick<AlertStore, "hasQueue">;
@@ -35,23 +34,21 @@ export interface Instant {
   readonly nowMs: number;
 }
 
-/** What holds of the queue, and its dead letters; null: nobody has looked at any. */
 export interface QueueSeen {
   readonly conditions: readonly Condition[];
   readonly dead: Growth | null;
 }
 
 export interface QueueLook {
-  /** Never rejects: what is wrong with the queue keeps no other rule from being looked at. */
+  /** Never rejects, so that a faulty queue does not stop the other rules. */
   look(dead: Growth | null, at: Instant): Promise<QueueSeen>;
   close(): Promise<void>;
 }
 
-/** Makes it. Nothing is opened where there is no queue. */
+/** Opens nothing if there is no queue. */
 export function createQueueLook(options: QueueLookOptions): QueueLook {
   const { alerts, database, logger, monotonicMs, name, rules } = options;
   const isWanted = RULE_NAMES.some((rule) => rule.startsWith("queue-") && rules[rule] !== undefined);
-  /** What holds of each topic, the one that was looked at longest ago first. */
   const seen = new Map<string, readonly Condition[]>();
   let queue: Queue | undefined;
   let dueMs = Number.NEGATIVE_INFINITY;
@@ -70,7 +67,8 @@ export function createQueueLook(options: QueueLookOptions): QueueLook {
     const isThere = new Set(topics.map(({ topic }) => topic));
     for (const topic of seen.keys()) if (!isThere.has(topic)) seen.delete(topic);
     const places = [...seen.keys()];
-    // One that has seen none begins anywhere: if each look is a new process, all get their turn.
+    // The first look starts at a random topic, so that all get their turn even if each look is a
+    // new process.
     const first = Math.floor(Math.random() * topics.length);
     const order = [...topics.slice(first), ...topics.slice(0, first)];
     order.sort((a, b) => places.indexOf(a.topic) - places.indexOf(b.topic));
@@ -107,12 +105,12 @@ export function createQueueLook(options: QueueLookOptions): QueueLook {
       return dead;
     } catch (error) {
       if (isMissingTable(error)) return await absent();
-      // A right that is missing is one line, not one for each look.
+      // Logs a missing right once, not at each look.
       const text = describeError(error);
       if (text !== problem) logger.warn("the message queue cannot be looked at", { source: name, error: text });
       problem = text;
       if (!(error instanceof RowpostError && error.retriable)) dueMs = monotonicMs() + ABSENT_MS;
-      // Who cannot look forgets nothing: it would count as over.
+      // Keeps the previous conditions, which would otherwise count as over.
       return before;
     }
   }
@@ -128,7 +126,6 @@ export function createQueueLook(options: QueueLookOptions): QueueLook {
   };
 }
 
-/** Undefined: it was deleted meanwhile. */
 async function readTopic(queue: Queue, topic: string, retentionMonths: number | null): Promise<TopicRead | undefined> {
   try {
     const groups = await queue.groups({ topic, countUpTo: COUNT_UP_TO, lagUpTo: 1 });

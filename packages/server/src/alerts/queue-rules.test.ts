@@ -47,7 +47,6 @@ function found(groups: readonly GroupStatus[], read: Partial<TopicRead> = {}, de
   return queueConditions(RULE_DEFAULTS, topic, { clockMs, dead, nowMs: NOW });
 }
 
-/** What holds of one group, a look after the other. */
 function conditions(status: GroupStatus, before: Growth | null = null, clockMs = 0) {
   const grown = growthOf(before, deadLetters([status]), { clockMs, isPart: false });
   const told = found([status], {}, grown, clockMs);
@@ -73,7 +72,7 @@ describe("a group", () => {
           nextAttemptAt: new Date(NOW + minutes * MINUTE).toISOString(),
         },
       });
-    // A message that is delayed until tomorrow, and one that nobody has taken since it was due.
+    // A message delayed until tomorrow, and one that is due and not taken.
     expect(conditions(group({ partitions: [again(5)] })).told).toEqual([]);
     expect(conditions(group({ partitions: [again(-11)] })).told).toEqual(["queue-lag orders/billing warning"]);
     const facts = { id: "9", partition: 3, member: "" };
@@ -98,7 +97,7 @@ describe("a group", () => {
     expect(still.told).toEqual(["queue-dead orders/billing warning"]);
     expect(conditions(dead(8), still.grown, 7 * MINUTE).told).toEqual([]);
     expect(conditions(dead(100)).told).toEqual(["queue-dead orders/billing critical"]);
-    // Looked at, and there were none.
+    // Looked at, with none found.
     const none = conditions(dead(0), first.grown, MINUTE);
     expect(none.grown).toEqual({});
     expect(conditions(dead(1), none.grown, 2 * MINUTE).told).toEqual(["queue-dead orders/billing warning"]);

@@ -1,15 +1,15 @@
-/** What the rules of the message queue make of what was read of it. */
+/** The rules of the message queue. */
 import type { GroupPartition, GroupStatus } from "rowpost/queue";
 import { type Counted, type Growth, gradeOf } from "./growth.ts";
 import type { Condition, Rules } from "./rules.ts";
 
-/** What a replay is named by default; it reads what is old. */
+/** Default name of a replay, which reads old messages. */
 const REPLAY = /@replay$/;
 const DAY_MS = 86_400_000;
-/** Of a topic that nobody consumes from, the next month's tables may be missing until then. */
+/** Until then a topic without consumers may lack the next month's tables. */
 const MONTH_ENDS_MS = 3 * DAY_MS;
 
-/** What was read of a topic. Months are such as 202611. */
+/** Data read of a topic. Months are such as 202611. */
 export interface TopicRead {
   readonly topic: string;
   readonly groups: readonly GroupStatus[];
@@ -17,14 +17,12 @@ export interface TopicRead {
   readonly retentionMonths: number | null;
 }
 
-/** Dead letters of the groups that have some. */
 export function deadLetters(groups: readonly GroupStatus[]): Counted[] {
   return groups
     .filter(({ dead }) => dead.count > 0)
     .map(({ dead, group, topic }) => ({ subject: `${topic}/${group}`, count: dead.count }));
 }
 
-/** What holds of a topic by these rules. `dead`: of all topics. */
 export function queueConditions(
   rules: Rules,
   read: TopicRead,
@@ -50,7 +48,6 @@ export function queueConditions(
   return [...groups, ...tableConditions(read, nowMs)];
 }
 
-/** The partition where a message is due for longest. */
 function lagConditions(rules: Rules, subject: string, status: GroupStatus, nowMs: number): Condition[] {
   const { group, partitions, paused, topic } = status;
   const { criticalOverMs = Number.POSITIVE_INFINITY, overMs = Number.POSITIVE_INFINITY } = rules["queue-lag"] ?? {};
@@ -61,7 +58,7 @@ function lagConditions(rules: Rules, subject: string, status: GroupStatus, nowMs
   return [{ rule: "queue-lag", subject, severity, value: worst.lateMs, facts: { topic, group, ...worst } }];
 }
 
-/** `id`: the message. `member`: who holds the partition; "": nobody. */
+/** `id`: the message. `member`: owner of the partition; "" if none. */
 interface Late {
   readonly lateMs: number;
   readonly partition: number;
@@ -69,7 +66,7 @@ interface Late {
   readonly member: string;
 }
 
-/** What is delayed, or tried again later, is late when its time has come. */
+/** A delayed or retried message is late once it is due. */
 function lateness({ head, lagMs, member, oldestWaiting, partition }: GroupPartition, nowMs: number): Late {
   const dueAt = oldestWaiting?.nextAttemptAt;
   const waitsMs = dueAt === undefined ? 0 : nowMs - Date.parse(dueAt);
@@ -79,14 +76,13 @@ function lateness({ head, lagMs, member, oldestWaiting, partition }: GroupPartit
     : { ...place, lateMs: lagMs, id: head?.id ?? "" };
 }
 
-/** What is wrong about a topic's months. */
 function tableConditions({ groups, months, retentionMonths, topic }: TopicRead, nowMs: number): Condition[] {
   const now = new Date(nowMs);
   const current = monthOf(now.getUTCFullYear(), now.getUTCMonth());
   const next = monthOf(now.getUTCFullYear(), now.getUTCMonth() + 1);
   const endsMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) - nowMs;
   const isConsumed = groups.some(({ partitions }) => partitions.some(({ member }) => member !== undefined));
-  // Without a consumer an append makes the tables of its month, where it may.
+  // Without a consumer an append creates the tables of its month, if it has the right.
   const wanted = isConsumed ? [current, next] : months.includes(current) && endsMs < MONTH_ENDS_MS ? [next] : [];
   const oldest = retentionMonths === null ? 0 : monthOf(now.getUTCFullYear(), now.getUTCMonth() - retentionMonths);
   const missing = wanted.find((each) => !months.includes(each));
@@ -96,7 +92,7 @@ function tableConditions({ groups, months, retentionMonths, topic }: TopicRead, 
   return [{ rule: "queue-tables", subject: topic, severity: "warning", value: 1, facts }];
 }
 
-/** Of a month that may lie outside of 0 to 11. */
+/** Accepts months outside of 0 to 11. */
 function monthOf(year: number, month: number): number {
   const date = new Date(Date.UTC(year, month, 1));
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;

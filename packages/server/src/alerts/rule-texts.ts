@@ -1,25 +1,23 @@
 /**
- * The words of each rule, English and Chinese: what it is called, what is wrong, the likely cause,
- * and the command to begin with.
+ * Texts of each rule in English and Chinese: name, problem, likely cause, and the first command to
+ * run.
  */
 import type { Language } from "../language.ts";
 import type { Condition, RuleName } from "./rules.ts";
 import { durationText, quoted } from "./wording.ts";
 
-/** English and Chinese; one text where both say the same. */
 type Words = string | readonly [en: string, zh: string];
 type Fact = (name: string) => string;
 
-/** `{name}` is a fact: a duration where it ends with Ms, quoted for a shell in the command. */
+/** `{name}` is a fact: a duration if it ends with Ms; quoted for a shell in the command. */
 interface Texts {
   readonly title: Words | ((fact: Fact) => Words);
   readonly why: Words | ((fact: Fact) => Words);
   readonly command: Words | ((fact: Fact) => Words);
-  /** What grows is a time. */
   readonly growsInMs?: true;
 }
 
-/** `name`: where somebody chooses a rule, or looks back. */
+/** `name`: for choosing a rule and for the history. */
 const RULES: Readonly<Record<RuleName, Texts & { readonly name: Words }>> = {
   database: {
     name: ["Database does not answer", "数据库无应答"],
@@ -188,36 +186,30 @@ const TEST: Texts = {
   command: ["nothing has to be done", "无需处理"],
 };
 
-/** An evaluator of a later version may know more rules. */
+/** For rules of a later version. */
 const UNKNOWN: Texts = {
   title: (fact) => `{rule}${fact("subject") === "" ? "" : " {subject}"}`,
   why: ["An alert that this version has no words for.", "当前版本没有这种告警的文字。"],
   command: ["rowpost alert list, with the version that evaluates", "用判定告警的那个版本运行 rowpost alert list"],
 };
 
-/** The words of an alert. */
 export interface RuleText {
   readonly title: string;
   readonly why: string;
-  /** What is run first. */
   readonly command: string;
-  /** At its worst. */
   readonly peak: string;
 }
 
 type Told = Condition & { readonly peak: number };
 
-/** What a rule is called. */
 export function nameOf(rule: RuleName, language: Language): string {
   return inLanguage(RULES[rule].name, language);
 }
 
-/** What is wrong, in a few words. */
 export function titleOf(told: Told, language: Language): string {
   return lineOf(told, language).title;
 }
 
-/** All of it. */
 export function lineOf(told: Told, language: Language): RuleText {
   const { peak, rule, subject, value } = told;
   const texts: Texts = rule === "test" ? TEST : (RULES[rule] ?? UNKNOWN);
@@ -234,12 +226,12 @@ export function lineOf(told: Told, language: Language): RuleText {
     title: fill(texts.title, shown),
     why: fill(texts.why, shown),
     command: command.replace(COMMAND, (each) => `${each.trimEnd()} --database URL`),
-    // The title with the figures at their worst would need the facts of that time.
+    // The title at the peak would need the facts of that time.
     peak: texts.growsInMs === true ? durationText(peak, language) : String(peak),
   };
 }
 
-/** `{+}`: more than were looked at. An earlier version kept a finding's words in English alone. */
+/** `{+}`: more than were looked at. An earlier version stored a finding's texts in English only. */
 function factsOf(facts: Condition["facts"]): Condition["facts"] {
   const { more, what = "?", why = "?" } = facts;
   return { whatZh: what, whyZh: why, ...facts, "+": more === 1 ? "+" : "" };
@@ -250,5 +242,4 @@ function inLanguage(words: Words, language: Language): string {
   return words[language === "en" ? 0 : 1];
 }
 
-/** The first command of a step, to its comma; none in quotes. */
 const COMMAND = /\browpost [a-z](?:'[^']*'|"[^"]*"|[^,，'"])*/;

@@ -1,89 +1,78 @@
-/** What alerts are about: the rules with their defaults, and what they make of a look. */
+/** The rules with their defaults, and their evaluation of a look. */
 import type { LateMessages, OutboxStatus } from "rowpost/admin";
 import { type Growth, gradeOf, growthOf } from "./growth.ts";
 
-/** From the least to the gravest. */
+/** In rising order. */
 export const SEVERITIES = ["info", "warning", "critical"] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
 /**
- * Each rule with what can be set. `forMs`: how long it must hold before it fires. The rest is what
- * it compares with.
+ * Rules and settings. `forMs`: how long a condition must hold before it fires. The rest are
+ * thresholds.
  */
 export const RULE_DEFAULTS = {
-  /** The database does not answer. Told by whoever evaluated last; it mutes all others. */
+  /** The database does not answer. Sent by the last evaluator; mutes all other rules. */
   database: { forMs: 60_000 },
-  /** The tables are not as this version needs them, or a right is missing. */
+  /** The tables do not match this version, or a right is missing. */
   schema: { forMs: 0 },
-  /** No relay is alive. Mutes what follows from that. */
   "no-relay": { forMs: 60_000 },
-  /** Some shards belong to no relay that is alive. */
+  /** Some shards have no relay that is alive. */
   "shard-unowned": { forMs: 60_000 },
-  /** A relay says that its broker is away. */
+  /** A relay reports that its broker is away. */
   "broker-away": { forMs: 0, overMs: 120_000 },
-  /** A topic takes nothing, says a relay. */
   "topic-resting": { forMs: 300_000 },
-  /** Messages of a topic have failed within the window. */
   failed: { forMs: 0, windowMs: 300_000, criticalFrom: 100 },
-  /** A message is due and not sent. */
   "oldest-due": { forMs: 0, overMs: 300_000, criticalOverMs: 1_800_000 },
-  /** Confirmations of a type are overdue, and nobody has done what is to be done then. */
+  /** Confirmations of a type are overdue, and their action has not been taken. */
   unconfirmed: { forMs: 0, overMs: 60_000 },
-  /** Messages of a topic were claimed and not settled. */
+  /** Messages of a topic are claimed and not settled. */
   "sending-long": { forMs: 0, overMs: 90_000 },
-  /** A suspension without an end. */
   suspension: { forMs: 86_400_000 },
-  /** A group of the message queue has messages that are due and not consumed. */
+  /** A group of the message queue has due messages that are not consumed. */
   "queue-lag": { forMs: 0, overMs: 600_000, criticalOverMs: 3_600_000 },
-  /** Dead letters of a group have come within the window. */
+  /** A group got dead letters within the window. */
   "queue-dead": { forMs: 0, windowMs: 300_000, criticalFrom: 100 },
-  /** A group is paused. */
   "queue-paused": { forMs: 86_400_000 },
-  /** A topic lacks the tables of a month, or keeps those of one that is past its retention. */
+  /** A topic lacks the tables of a month, or keeps those of one past its retention. */
   "queue-tables": { forMs: 86_400_000 },
-  /** The doctor has found something that no other rule tells. */
+  /** The doctor found something that no other rule covers. */
   doctor: { forMs: 0, except: [] as readonly string[] },
 } as const;
 
 export type RuleName = keyof typeof RULE_DEFAULTS;
 export const RULE_NAMES = Object.keys(RULE_DEFAULTS) as readonly RuleName[];
 
-/** What is set for a rule; undefined: it is off. */
+/** Settings of a rule; undefined: it is off. */
 export interface RuleSettings {
   readonly forMs: number;
   readonly overMs?: number | undefined;
   readonly criticalOverMs?: number | undefined;
   readonly windowMs?: number | undefined;
   readonly criticalFrom?: number | undefined;
-  /** Ids of findings that are not told. */
   readonly except?: readonly string[] | undefined;
 }
 export type Rules = Readonly<Partial<Record<RuleName, RuleSettings>>>;
 
-/** Something that holds now. */
 export interface Condition {
-  /** `test`: nothing is wrong; somebody tries a channel. */
   readonly rule: RuleName | "test";
-  /** Topic, type, broker, what is suspended; "" where the rule is about the whole table. */
+  /** Topic, type, broker or suspension; "" for the whole table. */
   readonly subject: string;
   readonly severity: Severity;
-  /** What grows as it gets worse: messages, milliseconds, shards. */
+  /** Grows as it gets worse: messages, milliseconds, shards. */
   readonly value: number;
-  /** For the texts; never of a message's body or headers. */
+  /** For the texts; never from a message's body or headers. */
   readonly facts: Readonly<Record<string, string | number>>;
 }
 
-/** A look at the table. */
 export interface Look {
   readonly status: OutboxStatus;
   readonly unconfirmed: readonly LateMessages[];
   readonly sending: readonly LateMessages[];
 }
 
-/** Subject of what is about the whole table; no topic is called so. */
 const ALL = "";
 
-/** What holds by these rules. `clockMs`: of the lifecycle. */
+/** Conditions by these rules. `clockMs`: of the lifecycle. */
 export function conditionsOf(
   rules: Rules,
   look: Look,
@@ -109,7 +98,6 @@ export function conditionsOf(
   return { conditions: all.filter(({ rule }) => isOn(rules, rule)), failed: growth };
 }
 
-/** Is the rule evaluated? */
 export function isOn(rules: Rules, rule: Condition["rule"]): boolean {
   return rule !== "test" && rules[rule] !== undefined;
 }
@@ -124,13 +112,12 @@ function relayConditions({ instances, leases }: OutboxStatus): Condition[] {
   return [{ rule: "shard-unowned", subject: ALL, severity: "critical", value: orphans, facts }];
 }
 
-/** The worst of what all relays that are alive say. */
 function brokerConditions(rules: Rules, { instances }: OutboxStatus): Condition[] {
   const found = new Map<string, Condition>();
   for (const { alive, label, report, reportAgeMs } of instances) {
     if (!alive || report === undefined) continue;
     for (const { awayForMs, name } of report.brokers) {
-      // The report's durations count to now where it was read; it is at most seconds old.
+      // The reported durations count to the report, which is at most seconds old.
       const value = awayForMs ?? 0;
       if (awayForMs === undefined || value <= (rules["broker-away"]?.overMs ?? 0)) continue;
       const known = found.get(`broker ${name}`);
@@ -146,7 +133,7 @@ function brokerConditions(rules: Rules, { instances }: OutboxStatus): Condition[
   return [...found.values()];
 }
 
-/** Failed messages are more than are looked at: what is not seen is not known. */
+/** There are more failed messages than are looked at, so the rest is unknown. */
 function isPart({ counts, totals }: OutboxStatus): boolean {
   return [...counts, ...totals].some(({ atLeast, state }) => state === "failed" && atLeast);
 }
@@ -163,7 +150,7 @@ function failedConditions(
   });
 }
 
-/** While somebody holds everything back, as before a take-over, nothing is late. */
+/** During a suspension of everything, as before a take-over, nothing is late. */
 function dueConditions(rules: Rules, { oldestDue, suspensions }: OutboxStatus): Condition[] {
   const { criticalOverMs = Number.POSITIVE_INFINITY, overMs = 0 } = rules["oldest-due"] ?? {};
   if (oldestDue === undefined || oldestDue.waitingMs <= overMs) return [];

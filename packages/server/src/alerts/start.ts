@@ -1,4 +1,4 @@
-/** Alerts beside a relay or a console: evaluated every 15 s by whoever has the lease. */
+/** Alerts beside a relay or a console, evaluated every 15 s by the process with the lease. */
 import { type Database, type Logger, type Metrics, silentMetrics, type TableLayout } from "rowpost";
 import { createChannel } from "./channels/send.ts";
 import type { AlertConfig } from "./config.ts";
@@ -9,7 +9,6 @@ const PACE: AlertsPace = { everyMs: 15_000, answerMs: 5_000 };
 
 /** Options of {@link startAlerts}. */
 export interface AlertsOptions {
-  /** The message tables; stay open when alerts end. */
   readonly sources: readonly {
     readonly name: string;
     readonly database: Database;
@@ -17,24 +16,22 @@ export interface AlertsOptions {
   }[];
   readonly config: AlertConfig;
   readonly logger: Logger;
-  /** Default: counts nothing. */
   readonly metrics?: Metrics | undefined;
   /** Default: {@link PACE}. */
   readonly pace?: AlertsPace | undefined;
 }
 
-/** How often it looks; how long a channel may take. */
 export interface AlertsPace {
   readonly everyMs: number;
   readonly answerMs: number;
 }
 
 export interface RunningAlerts {
-  /** Ends after the turn that runs, and gives the leases up. */
+  /** Ends after the current turn and releases the leases. */
   close(): Promise<void>;
 }
 
-/** Begins at once; several processes may do so, and one of them tells. */
+/** Starts at once. Several processes may run it, and one of them sends. */
 export function startAlerts(options: AlertsOptions): RunningAlerts {
   const { everyMs } = options.pace ?? PACE;
   const evaluators = evaluatorsOf(options);
@@ -54,7 +51,7 @@ export function startAlerts(options: AlertsOptions): RunningAlerts {
   };
 }
 
-/** One turn, for cron. Undefined: another process evaluates. */
+/** One turn, for cron. Undefined if another process evaluates. */
 export async function evaluateOnce(options: AlertsOptions): Promise<AlertsState | undefined> {
   const [evaluator] = evaluatorsOf(options);
   if (evaluator === undefined) return undefined;
@@ -82,7 +79,6 @@ function evaluatorsOf({
   );
 }
 
-/** Turns one after the other, until it is ended. */
 async function every(ms: number, signal: AbortSignal, turn: () => Promise<unknown>): Promise<void> {
   while (!signal.aborted) {
     await turn();

@@ -1,24 +1,21 @@
-/** What the evaluators of a table know and have told: JSON in the table `<companion>_alert`. */
+/** Stored state of a table's alerts: JSON in the table `<companion>_alert`. */
 import type { Growth } from "./growth.ts";
 import type { Condition, Severity } from "./rules.ts";
 
-/** An alert; times ending in `Ms` are of the lifecycle's own clock. */
+/** An alert; times ending in `Ms` are of the lifecycle's clock. */
 export interface Alert extends Condition {
   /** `waiting`: it must hold for longer. */
   readonly phase: "waiting" | "firing";
   readonly sinceMs: number;
   /** ISO 8601 UTC. */
   readonly since: string;
-  /** When it held last. */
   readonly seenMs: number;
   readonly firedMs: number | null;
-  /** When the last notice was made; null: none yet. */
   readonly toldMs: number | null;
   readonly toldSeverity: Severity | null;
   readonly peak: number;
 }
 
-/** What a notice says of an alert. */
 export interface NoticeItem extends Condition {
   readonly kind: "firing" | "worse" | "still" | "resolved";
   readonly since: string;
@@ -26,17 +23,13 @@ export interface NoticeItem extends Condition {
   readonly peak: number;
 }
 
-/** A notice that some channels have not taken yet. */
 export interface Notice {
-  /** The same for each attempt. */
   readonly id: string;
   readonly at: string;
   readonly items: readonly NoticeItem[];
-  /** By channel. */
   readonly deliveries: Readonly<Record<string, { readonly tries: number; readonly nextMs: number }>>;
 }
 
-/** How the last notice of a channel went. */
 export interface ChannelAnswer {
   readonly at: string;
   readonly ok: boolean;
@@ -44,12 +37,10 @@ export interface ChannelAnswer {
 }
 
 export interface AlertsState {
-  /** The evaluator that wrote it. */
   readonly owner: string;
   readonly clockMs: number;
   readonly alerts: Readonly<Record<string, Alert>>;
   readonly notices: readonly Notice[];
-  /** What was, the newest last. */
   readonly history: readonly {
     readonly rule: Condition["rule"];
     readonly subject: string;
@@ -59,9 +50,7 @@ export interface AlertsState {
     readonly forMs: number;
     readonly peak: number;
   }[];
-  /** Failed messages by topic. Null: nobody has looked yet. */
   readonly failed: Growth | null;
-  /** Dead letters by `topic/group`. As above. */
   readonly dead: Growth | null;
   readonly channels: Readonly<Record<string, ChannelAnswer>>;
 }
@@ -78,15 +67,15 @@ export const NO_ALERTS: AlertsState = {
 };
 
 /**
- * What another version wrote, and lacks a part, is filled up; what it knew beside is left out.
- * Throws for what is no JSON.
+ * Fills in parts missing in another version's state and drops unknown ones. Throws for invalid
+ * JSON.
  */
 export function parseState(text: string | undefined): AlertsState {
   if (text === undefined) return NO_ALERTS;
   const stored = { ...NO_ALERTS, ...(JSON.parse(text) as Partial<AlertsState>) };
   const { channels, clockMs, dead, failed, history, owner } = stored;
   const alerts = Object.entries(stored.alerts).flatMap(([key, alert]): [string, Alert][] => {
-    // Earlier versions kept what was over for a while. An end that they still had to tell is told.
+    // Earlier versions kept ended alerts for a while. An end not yet sent is sent.
     if ((alert.phase as string) !== "ok") return [[key, alert]];
     return alert.toldMs === null ? [] : [[key, { ...alert, phase: "firing" }]];
   });
@@ -94,7 +83,7 @@ export function parseState(text: string | undefined): AlertsState {
     at,
     deliveries,
     id,
-    // And told of what came and went in words of its own.
+    // Earlier versions had a separate kind for flapping.
     items: items.map((item) => ((item.kind as string) === "flapping" ? { ...item, kind: "firing" as const } : item)),
   }));
   return { channels, clockMs, dead, failed, history, owner, notices, alerts: Object.fromEntries(alerts) };

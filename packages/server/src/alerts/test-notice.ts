@@ -1,18 +1,17 @@
-/** A notice that tells nothing, for who sets a channel up. */
 import { randomUUID } from "node:crypto";
 import { createChannel } from "./channels/send.ts";
 import type { AlertConfig } from "./config.ts";
 import type { NoticeItem } from "./state.ts";
 
-/** The channels of `--alerts`, to try them. */
+/** The channels of `--alerts`. */
 export interface AlertChannels {
-  /** As the file calls them. */
+  /** Names in the file. */
   readonly names: readonly string[];
-  /** Sends a test notice to one of them. Never rejects: what went wrong is the answer. */
+  /** Sends a test notice to one of them. Never rejects: resolves to the error. */
   test(name: string, source: string): Promise<{ readonly at: string; readonly ok: boolean; readonly answer: string }>;
 }
 
-/** Makes them from the file. A test reaches a channel whatever severity it is told from. */
+/** A test reaches a channel whatever its lowest severity. */
 export function alertChannels({ channels, consoleUrl, secrets }: AlertConfig): AlertChannels {
   return {
     names: channels.map(({ name }) => name),

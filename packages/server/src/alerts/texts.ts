@@ -1,4 +1,4 @@
-/** What a notice says: what, since when, how much, what to do first. English and Chinese. */
+/** Text of a notice: problem, since when, how much, first step. English and Chinese. */
 
 import type { Language } from "../language.ts";
 import { lineOf as lineIn, titleOf } from "./rule-texts.ts";
@@ -6,16 +6,14 @@ import type { Severity } from "./rules.ts";
 import type { Notice, NoticeItem } from "./state.ts";
 import { durationText } from "./wording.ts";
 
-/** A notice as a channel sends it. */
 export interface Rendered {
   readonly title: string;
   readonly text: string;
   readonly severity: Severity;
-  /** All of it is over. */
   readonly isResolved: boolean;
 }
 
-/** More than this at once are a list, a line each. */
+/** Above this number the notice is a list with a line each. */
 const DIGEST = 10;
 
 const WORDS = {
@@ -43,17 +41,13 @@ const WORDS = {
 
 export interface TextOptions {
   readonly language: Language;
-  /** Name of the source. */
   readonly source: string;
-  /** Page of the alerts; undefined: nobody has said where the console is. */
   readonly link: string | undefined;
-  /** Of the text, in UTF-8. */
+  /** Limit of the text, in UTF-8. */
   readonly mostBytes: number;
-  /** Takes the meaning from what the channel would read as markup. */
   readonly plain: (text: string) => string;
 }
 
-/** The text of these items for a channel. */
 export function render({ at, items }: Pick<Notice, "at" | "items">, options: TextOptions): Rendered {
   const words = WORDS[options.language];
   const [first] = items;
@@ -65,7 +59,7 @@ export function render({ at, items }: Pick<Notice, "at" | "items">, options: Tex
   const blocks = items.map((item) => {
     if (isDigest) return `- ${headline(item, options)}`;
     const lines = paragraph(item, options);
-    // The title says it already, and every channel shows it.
+    // Every channel shows the title, so the text does not repeat it.
     return (items.length === 1 ? lines.slice(1) : lines).join("\n\n");
   });
   const end = options.link === undefined ? [at] : [at, `${words.open}: ${options.link}`];
@@ -84,7 +78,6 @@ function headline(item: NoticeItem, { plain, language }: TextOptions): string {
   return `${severity}${words.kinds[item.kind]}${plain(titleOf(item, language))}`;
 }
 
-/** Its headline, and what is to be known of it. */
 function paragraph(item: NoticeItem, options: TextOptions): string[] {
   const { plain, language } = options;
   const words = WORDS[language];
@@ -101,7 +94,6 @@ interface Fitting {
   readonly mostBytes: number;
 }
 
-/** As many blocks as there is room for, and how many are left out. */
 function fitted(blocks: readonly string[], { between, end, more, mostBytes }: Fitting): string {
   for (let count = blocks.length; count > 0; count -= 1) {
     const left = blocks.length - count;
@@ -112,12 +104,12 @@ function fitted(blocks: readonly string[], { between, end, more, mostBytes }: Fi
   return cutToBytes(blocks[0] ?? "", mostBytes);
 }
 
-/** At most so many bytes of UTF-8, cut between two characters. */
+/** Cuts to at most this many bytes of UTF-8, between two characters. */
 export function cutToBytes(text: string, mostBytes: number): string {
   const bytes = Buffer.from(text.toWellFormed());
   if (bytes.length <= mostBytes) return text.toWellFormed();
   let end = mostBytes - Buffer.byteLength("…");
-  // Never inside of a character: its later bytes begin with the bits 10.
+  // The later bytes of a character begin with the bits 10.
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return `${bytes.subarray(0, Math.max(0, end)).toString("utf8")}…`;
 }

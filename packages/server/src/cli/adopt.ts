@@ -1,4 +1,3 @@
-/** `rowpost adopt TABLE`: looks at a message table that is there, and describes it. */
 import { writeFileSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { MessageState } from "rowpost/admin";
@@ -20,7 +19,6 @@ interface AdoptFlags {
   readonly json?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function adoptCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return new Command("adopt")
     .description("look at a message table that is there already, and write the layout that describes it")
@@ -57,7 +55,7 @@ Examples:
     .action(async (name: string, flags: AdoptFlags) => {
       const [table = "", schema, ...rest] = name.split(".").reverse();
       if (rest.length > 0) throw new InputError(`${name} has too many dots; expected NAME or SCHEMA.NAME`);
-      // JSON is for programs, and stays in English.
+      // JSON is for programs and stays in English.
       const say = sayIn(flags.json !== true && isChinese(context.environment) ? "zh" : "en");
       const { adopt } = await import("../adopt/adopt.ts");
       const adoption = await withDatabase(context, databaseOnly(flags), { mayCreateFile: false }, ({ database }) =>
@@ -126,7 +124,6 @@ function reportOf({ layout, ...found }: Adoption, written: string | undefined, s
   ].join("\n\n");
 }
 
-/** Its help in Chinese, by the English texts. */
 export const ADOPT_CHINESE: Readonly<Record<string, string>> = {
   "look at a message table that is there already, and write the layout that describes it":
     "查看一张已有的消息表，写出描述它的表结构文件",

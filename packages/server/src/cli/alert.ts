@@ -1,4 +1,3 @@
-/** `rowpost alert`: what is wrong, whether people would be told, and what they are not told of. */
 import { Argument, Command, Option } from "commander";
 import type { AlertStore, Silence } from "rowpost/admin";
 import type { AlertConfig } from "../alerts/config.ts";
@@ -18,7 +17,6 @@ interface AlertFlags extends ConnectionFlags {
   readonly alerts?: string;
 }
 
-/** The command; `finish` takes its exit code. */
 export function alertCommand(context: CommandContext, finish: Finish): Command {
   const command = new Command("alert").description("what is wrong, who is told of it, and what is silenced");
   for (const make of [checkCommand, listCommand, testCommand, silenceCommand]) {
@@ -27,12 +25,11 @@ export function alertCommand(context: CommandContext, finish: Finish): Command {
   return command;
 }
 
-/** `--alerts FILE`, for each command that tells. */
 export function alertsOption(): Option {
   return new Option("--alerts <file>", "JSON with the channels that are told what is wrong, and the rules");
 }
 
-/** The file of `--alerts`; its secrets are printed by nobody. Undefined: none was given. */
+/** The file of `--alerts`; its secrets are kept out of all output. Undefined if not given. */
 export async function alertConfig(
   context: CommandContext,
   { alerts }: Pick<AlertFlags, "alerts">,
@@ -62,7 +59,7 @@ Examples:
     )
     .action(async (flags: AlertFlags) => {
       const config = await alertConfig(context, flags);
-      // Commander asks for it: who tells nobody would mark what is due as told.
+      // Required by commander: without channels, due notices would be marked as sent.
       if (config === undefined) throw new InputError("--alerts is missing");
       const [{ createLog }, { evaluateOnce }] = await Promise.all([import("../log.ts"), import("../alerts/start.ts")]);
       const logger = createLog(context, { level: "error", format: context.stderr.isTTY ? "pretty" : "json" });
@@ -221,7 +218,6 @@ function print(
   }
 }
 
-/** Its help in Chinese, by the English texts. */
 export const ALERT_CHINESE: Readonly<Record<string, string>> = {
   "what is wrong, who is told of it, and what is silenced": "告警：有哪些问题、通知谁、哪些已静默",
   "JSON with the channels that are told what is wrong, and the rules": "JSON 文件：告警通知的渠道和规则",

@@ -1,4 +1,3 @@
-/** `rowpost archive`: moves finished messages into the archive table, or deletes them. */
 import { Command } from "commander";
 import { addChangeOptions, type ChangeFlags, changeMessages } from "./change.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
@@ -8,7 +7,6 @@ interface ArchiveFlags extends ChangeFlags {
   readonly delete?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function archiveCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addChangeOptions(new Command("archive"))
     .description("move sent and consumed messages into the archive table; failed ones only with --state failed")

@@ -1,7 +1,4 @@
-/**
- * Values of options: texts into numbers, durations, instants, states. Each error is one line that
- * says what would be right.
- */
+/** Parsers of option values. Each error is one line that says what is valid. */
 import { InvalidArgumentError } from "commander";
 import { MESSAGE_STATES, type MessageState, STATE_WORDS_ZH } from "rowpost/admin";
 
@@ -10,7 +7,6 @@ import { duration } from "../duration.ts";
 export { InputError } from "../failure.ts";
 export { duration };
 
-/** A whole number from `least` to `most`. */
 export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -19,7 +15,6 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   };
 }
 
-/** A number of at least `least`, with a fraction if need be. */
 export function numberFrom(least: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -30,8 +25,8 @@ export function numberFrom(least: number): (text: string) => number {
 
 /**
  * An instant as ISO 8601 UTC text: `2026-11-21T08:00:00Z`, `2026-11-21T16:00+08:00`, a day
- * (`2026-11-21`, its beginning in UTC), or a duration such as `2h`, which is that long before now.
- * A time of day without a zone could be read in two ways and is refused.
+ * (`2026-11-21`, its beginning in UTC), or a duration before now such as `2h`. A time of day
+ * without a zone is ambiguous and refused.
  */
 export function instant(text: string, now: () => number = Date.now): string {
   const trimmed = text.trim();
@@ -46,7 +41,7 @@ export function instant(text: string, now: () => number = Date.now): string {
   return new Date(time).toISOString();
 }
 
-/** For options that may be given several times or with commas: `--id 1,2 --id 3`. */
+/** For options that may be repeated or have commas: `--id 1,2 --id 3`. */
 export function listOf<Item>(parse: (text: string) => Item): (text: string, before?: readonly Item[]) => Item[] {
   return (text, before = []) => {
     const items = text
@@ -58,13 +53,11 @@ export function listOf<Item>(parse: (text: string) => Item): (text: string, befo
   };
 }
 
-/** A message's id: the decimal number in the id column. */
 export function messageId(text: string): string {
   if (/^\d{1,19}$/.test(text)) return text.replace(/^0+(?=\d)/, "");
   throw new InvalidArgumentError(`"${text}" is not an id: ids are the numbers in the column id.`);
 }
 
-/** A state by its English or Chinese word. */
 export function messageState(text: string): MessageState {
   const found = MESSAGE_STATES.find((state) => state === text.toLowerCase() || STATE_WORDS_ZH[state] === text);
   if (found !== undefined) return found;
@@ -72,8 +65,8 @@ export function messageState(text: string): MessageState {
 }
 
 /**
- * What the state column of a layout holds for a state, from `pending=待发送,sending=发送中`. Whole
- * numbers count as numbers.
+ * Values of a layout's state column, from `pending=待发送,sending=发送中`. Whole numbers count as
+ * numbers.
  */
 export function stateMapping(text: string): Partial<Record<MessageState, string | number>> {
   const mapping: Partial<Record<MessageState, string | number>> = {};
@@ -87,7 +80,6 @@ export function stateMapping(text: string): Partial<Record<MessageState, string 
   return mapping;
 }
 
-/** `NAME=VALUE`, with those that were given before it. */
 export function headerOption(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const at = text.indexOf("=");
   if (at < 1) throw new InvalidArgumentError("It must be NAME=VALUE.");

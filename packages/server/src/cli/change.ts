@@ -1,4 +1,3 @@
-/** Changing many messages: the options, a look before it, its progress, and how it is told. */
 import type { Command } from "commander";
 import type { ManyMessages, ManyPreview, ManyProgress, ManyReport, ManyRequest, OperatorAction } from "rowpost/admin";
 import { watchSignals } from "../signals.ts";
@@ -12,7 +11,6 @@ export interface ChangeFlags extends ConnectionFlags, FilterFlags, ActionFlags {
   readonly dryRun?: true;
 }
 
-/** Adds those of a connection, of a filter and of a change, and `--dry-run`. */
 export function addChangeOptions(command: Command): Command {
   return addActionOptions(addFilterOptions(addConnectionOptions(command))).option(
     "--dry-run",
@@ -20,19 +18,16 @@ export function addChangeOptions(command: Command): Command {
   );
 }
 
-/** A change, in words too. */
 export interface Change extends ManyMessages, Pick<ManyRequest, "untilMs"> {
-  /** Throws where the reason is missing; not asked for with `--dry-run`. */
+  /** Throws if the reason is missing; not called with `--dry-run`. */
   readonly action: () => OperatorAction;
-  /** `retried`. */
   readonly verb: string;
-  /** `failed messages`. */
   readonly allowed: string;
 }
 
 /**
- * Changes what matches until no other message does, or SIGINT or SIGTERM comes. Exit code 1 when it
- * was cancelled, or a message that was meant was left as it is; none that matches is no failure.
+ * Changes all matching messages, or stops at SIGINT or SIGTERM. Exit code 1 if it was cancelled or
+ * a selected message stayed as it is; no match is no failure.
  */
 export async function changeMessages(
   context: CommandContext,

@@ -1,4 +1,3 @@
-/** `rowpost status --check`: what is beyond its threshold, for monitoring. */
 import { type Command, Option } from "commander";
 import type { OutboxStatus } from "rowpost/admin";
 import { duration, wholeNumber } from "./arguments.ts";
@@ -13,13 +12,11 @@ export interface CheckFlags {
   readonly minRelays: number;
 }
 
-/** Something that is beyond its threshold. */
 export interface Problem {
   readonly check: "oldest" | "failed" | "relays" | "broker";
   readonly text: string;
 }
 
-/** Adds `--check` and its thresholds. */
 export function addCheckOptions(command: Command): Command {
   return command
     .option("--check", "for monitoring: print only what is wrong, and end with exit code 1 when something is")
@@ -37,7 +34,6 @@ export function addCheckOptions(command: Command): Command {
     .option("--min-relays <n>", "with --check: so many relays have to run", wholeNumber(0, 10_000), 1);
 }
 
-/** What is beyond its threshold, the gravest first. */
 export function problemsOf(status: OutboxStatus, flags: CheckFlags): Problem[] {
   const alive = status.instances.filter((instance) => instance.alive);
   const problems: Problem[] = [];
@@ -65,7 +61,6 @@ export function problemsOf(status: OutboxStatus, flags: CheckFlags): Problem[] {
   return problems;
 }
 
-/** One line for each, or `ok`. */
 export function problemsText(problems: readonly Problem[]): string {
   return problems.length === 0 ? "ok" : problems.map(({ text }) => withoutControls(text)).join("\n");
 }

@@ -16,7 +16,6 @@ async function helpOf(args: readonly string[], language: string): Promise<string
   return text;
 }
 
-/** Descriptions and prose of all commands, in English. */
 async function englishTexts(): Promise<ReadonlySet<string>> {
   const nowhere = { write: () => undefined };
   const program = createProgram(createContext({ environment: {}, stdout: nowhere, stderr: nowhere }), () => undefined);
@@ -35,7 +34,6 @@ async function englishTexts(): Promise<ReadonlySet<string>> {
   return texts;
 }
 
-/** Only forms of URLs: nothing to translate. */
 const isForms = (text: string): boolean => /^memory:, /.test(text);
 
 it("has a Chinese text for each English one, and no others", async () => {

@@ -1,4 +1,4 @@
-/** The help in Chinese: one table by the English texts, laid over the finished commands. */
+/** Help in Chinese: a table by the English texts, applied to the finished commands. */
 import { type Command, Help } from "commander";
 import { ADOPT_CHINESE } from "./adopt.ts";
 import { ALERT_CHINESE } from "./alert.ts";
@@ -9,7 +9,6 @@ import { RECONCILE_CHINESE } from "./reconcile.ts";
 import { RELAY_SETTINGS_CHINESE } from "./relay-settings.ts";
 import { SERVE_CHINESE } from "./serve.ts";
 
-/** Chinese by English: descriptions, titles, and lines of the texts after a help. */
 export const CHINESE: Readonly<Record<string, string>> = {
   "Usage:": "用法：",
   "Arguments:": "参数：",
@@ -190,20 +189,18 @@ export const CHINESE: Readonly<Record<string, string>> = {
   ...QUEUE_CHINESE,
 };
 
-/** The text behind the forms of URLs, which are those of the brokers that there are. */
 const BEHIND_FORMS = / (instead of .+)$/;
 
 function chinese(english: string): string {
   return CHINESE[english] ?? english.replace(BEHIND_FORMS, (_, text: string) => CHINESE[text] ?? ` ${text}`);
 }
 
-/** A line of the text after a help, and the comment at the end of an example. */
+/** A line of the text after a help, or the comment of an example. */
 export function chineseLine(line: string): string {
   const [, before = "", text = ""] = /^(.*?\s(?=# )|\s*)(.*)$/.exec(line) ?? [];
   return before + chinese(text);
 }
 
-/** Lays the table over a command; `write` prints its help. */
 export function speakChinese(command: Command, write: (text: string) => void): void {
   command.description(chinese(command.description()));
   for (const one of [...command.options, ...command.registeredArguments]) one.description = chinese(one.description);

@@ -1,4 +1,3 @@
-/** Options about message types that consumers confirm: `--confirm` and `--consumers`. */
 import { type Command, Option } from "commander";
 import type { ConfirmedType, RelayMessageType } from "rowpost";
 import { understand } from "../broker-routes.ts";
@@ -9,10 +8,8 @@ import { checkSource } from "../confirm-topic/sources.ts";
 import { duration, InputError } from "./arguments.ts";
 import { type CommandContext, keepSecret } from "./context.ts";
 
-/** Names of consumers by message type. */
 export type ConsumersByType = Readonly<Record<string, readonly string[]>>;
 
-/** Adds `--consumers`. */
 export function addConsumersOption(command: Command): Command {
   return command.addOption(
     new Option(
@@ -22,7 +19,6 @@ export function addConsumersOption(command: Command): Command {
   );
 }
 
-/** Where a topic with confirmations is. */
 export interface TopicFlags {
   readonly confirmations?: string;
   readonly confirmationsBroker?: string;
@@ -31,7 +27,6 @@ export interface TopicFlags {
   readonly once?: true;
 }
 
-/** Adds `--confirmations` and where that topic is. */
 export function addTopicOptions(command: Command): Command {
   return command
     .option(
@@ -63,12 +58,10 @@ export function topicSource(context: CommandContext, flags: TopicFlags): Confirm
   return { url, environment, label: brokerLabel(url), topic, group };
 }
 
-/** What `createOutbox` takes as its types. */
 export function confirmedTypes(consumers: ConsumersByType = {}): readonly ConfirmedType[] {
   return Object.entries(consumers).map(([name, names]) => ({ name, confirm: { consumers: names } }));
 }
 
-/** The token that consumers send, out of the environment; undefined: there is none. */
 export function confirmToken(context: CommandContext): string | undefined {
   const token = context.environment[CONFIRM_TOKEN_VARIABLE];
   if (token === undefined || token === "") return undefined;
@@ -83,7 +76,6 @@ export function confirmToken(context: CommandContext): string | undefined {
 
 const CONFIRMED = /^(.+)=([^=:]+)(?::(resend|fail|alert))?$/;
 
-/** One more `TYPE=DURATION[:ACTION]` of `--confirm`. */
 export function collectConfirmed(value: string, before: readonly RelayMessageType[] = []): readonly RelayMessageType[] {
   const [, name, within = "", action = "resend"] = CONFIRMED.exec(value) ?? [];
   if (name === undefined) {
@@ -98,7 +90,6 @@ export function collectConfirmed(value: string, before: readonly RelayMessageTyp
   return [...before.filter((type) => type.name !== name), { name, confirm }];
 }
 
-/** One more `TYPE=A,B` of `--consumers`. */
 function collectConsumers(value: string, before: ConsumersByType = {}): ConsumersByType {
   const at = value.lastIndexOf("=");
   const names = value

@@ -1,15 +1,13 @@
-/** `rowpost confirm --unknown`: what was confirmed of messages that are not there. */
 import type { Database, TableLayout } from "rowpost";
 import type { UnknownConfirmation } from "rowpost/admin";
 import type { CommandContext } from "./context.ts";
 import { printJson, printLine, shortened, tableText } from "./output.ts";
 
-/** As many as are kept. */
+/** As many as are stored. */
 const MOST = 10_000;
-/** As many as somebody reads in a terminal; `--json` has all. */
+/** Readable in a terminal; `--json` has all. */
 const SHOWN = 100;
 
-/** The last ones first; of one type, key or consumer where that is given. */
 export async function readUnknown(
   database: Database,
   layout: TableLayout,

@@ -1,4 +1,3 @@
-/** `rowpost confirm`: says what consumers would say, by hand or out of a file. */
 import { Command } from "commander";
 import { type Confirmation, type ConfirmationResult, createOutbox } from "rowpost";
 import { InputError, wholeNumber } from "./arguments.ts";
@@ -20,10 +19,9 @@ interface ConfirmFlags extends ConnectionFlags {
   readonly consumers?: ConsumersByType;
 }
 
-/** Reports of one call, so that progress is seen. */
+/** Reports per call, so that progress shows. */
 const BATCH = 5_000;
 
-/** The command; `finish` takes its exit code. */
 export function confirmCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const command = addConnectionOptions(new Command("confirm"))
     .description("say that a message is consumed, or with --error that its consumer has given it up")
@@ -113,7 +111,6 @@ function reportIn(line: string, number: number, consumer: string | undefined): C
   return { ...(consumer === undefined ? {} : { consumer }), ...(report as Confirmation) };
 }
 
-/** Of one report what became of it; of several how many of each, and which are unknown. */
 function print(
   context: CommandContext,
   { json }: ConfirmFlags,

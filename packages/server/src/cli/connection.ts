@@ -1,7 +1,4 @@
-/**
- * What every command that works on a database shares: its options, the table layout, and opening
- * and closing.
- */
+/** Shared by all commands on a database: options, table layout, opening and closing. */
 import { type Command, Option } from "commander";
 import { createLayout, type Database, SHIPPED_LAYOUTS, type TableLayout } from "rowpost";
 import type { MessageAdmin, MessageState } from "rowpost/admin";
@@ -28,7 +25,6 @@ export interface ConnectionFlags {
   readonly verbose?: true;
 }
 
-/** `--database`. */
 export function databaseOption(): Option {
   return new Option(
     "--database <url>",
@@ -36,7 +32,6 @@ export function databaseOption(): Option {
   ).env(DATABASE_URL_VARIABLE);
 }
 
-/** Adds `--database`, `--table`, `--layout`, `--states`, `--json` and `--verbose`. */
 export function addConnectionOptions(command: Command): Command {
   return command
     .addOption(databaseOption())
@@ -56,9 +51,7 @@ export function addConnectionOptions(command: Command): Command {
     .option("--verbose", "print stacks of errors");
 }
 
-/**
- * The layout that the options mean. Throws `ConfigurationError` for names that no database takes.
- */
+/** Throws `ConfigurationError` for illegal names. */
 export function layoutOf(flags: ConnectionFlags): TableLayout {
   const base = layoutOptionsOf(flags.layout ?? "default");
   const [table, schema, ...rest] = flags.table === undefined ? [] : flags.table.split(".").reverse();
@@ -75,7 +68,6 @@ export function layoutOf(flags: ConnectionFlags): TableLayout {
   }
 }
 
-/** The address that the options mean. Its password is kept out of everything that is printed. */
 export function addressOf(context: CommandContext, flags: ConnectionFlags): DatabaseAddress {
   if (flags.database === undefined || flags.database === "") {
     throw new InputError(
@@ -87,7 +79,6 @@ export function addressOf(context: CommandContext, flags: ConnectionFlags): Data
   return address;
 }
 
-/** What the work of a command gets. */
 export interface OpenedDatabase {
   readonly database: Database;
   readonly address: DatabaseAddress;
@@ -95,8 +86,8 @@ export interface OpenedDatabase {
 }
 
 /**
- * Opens the database of the options for `work`, and closes it whatever happens. The usual errors of
- * a connection become one clear line.
+ * Opens the database for `work` and always closes it. Common connection errors become one clear
+ * line.
  */
 export async function withDatabase<Result>(
   context: CommandContext,
@@ -117,7 +108,6 @@ export async function withDatabase<Result>(
   }
 }
 
-/** The same for commands that look at messages or change them. */
 export async function withAdmin<Result>(
   context: CommandContext,
   flags: ConnectionFlags,

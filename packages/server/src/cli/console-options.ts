@@ -1,4 +1,3 @@
-/** Options that `rowpost console` and `rowpost serve` share, and the console that they mean. */
 import { rmSync, writeFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { Logger } from "rowpost";
@@ -17,17 +16,14 @@ export interface ConsoleFlags {
   readonly publicUrl?: string;
 }
 
-/** A console that is served. */
 export interface ServedConsole {
-  /** Aborted, with an error, when it is no longer served although nobody closed it. */
   readonly failed: AbortSignal;
-  /** Takes no more requests; a change of many messages is cancelled behind its batch. */
+  /** Takes no more requests; a running change of many messages stops after its batch. */
   close(): Promise<void>;
 }
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|::1)$/;
 
-/** Adds where the console is served, and to whom. */
 export function addConsoleOptions(command: Command): Command {
   return command
     .addOption(
@@ -54,8 +50,8 @@ export function checkConsoleFlags({ access, listen, publicUrl }: ConsoleFlags): 
 }
 
 /**
- * Serves it, and tells its address by `say`. Rejects where the port is taken, the access file is
- * wrong, or the tables are missing: nothing is open then.
+ * Starts the console and prints its address by `say`. Rejects, with nothing open, if the port is
+ * taken, the access file is wrong or tables are missing.
  */
 export async function serveConsole(
   flags: ConsoleFlags,
@@ -65,7 +61,7 @@ export async function serveConsole(
     readonly say: (line: string) => void;
   },
 ): Promise<ServedConsole> {
-  // Loaded here: the other commands need no zod.
+  // Loaded here, because the other commands need no zod.
   const [{ createConsole }, { createOneTimeLink }, { readAccessFile }, { listenForConsole }] = await Promise.all([
     import("../console.ts"),
     import("../access/link.ts"),
@@ -103,7 +99,7 @@ export async function serveConsole(
   }
 }
 
-/** Tables that are missing are told now, and not to the first visitor. */
+/** Reports missing tables now instead of to the first visitor. */
 async function checkTables(database: OpenedDatabase["database"], layout: OpenedDatabase["layout"]): Promise<void> {
   const store = database.operations({ layout });
   try {

@@ -1,4 +1,4 @@
-/** `rowpost console`: serves the HTTP API and the app over a message table, until SIGTERM. */
+/** `rowpost console`: serves the HTTP API and the app over a message table until SIGTERM. */
 import { Command, Option } from "commander";
 import { createMetricsRegistry } from "rowpost";
 import type { AlertConfig } from "../alerts/config.ts";
@@ -15,7 +15,6 @@ interface CommandFlags extends ConnectionFlags, ConsoleFlags {
   readonly logLevel: LogLevel;
 }
 
-/** The command; `finish` takes its exit code. */
 export function consoleCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addConsoleOptions(addConnectionOptions(new Command("console")))
     .description("serve the console, a web page and its HTTP API, over the message table, until SIGTERM")

@@ -1,2 +1,1 @@
-/** What a command runs in. */
 export * from "../context.ts";

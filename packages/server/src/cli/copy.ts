@@ -1,4 +1,4 @@
-/** `rowpost copy`: sends a message anew with something changed. */
+/** `rowpost copy`: sends a changed copy of a message. */
 import { Command, Option } from "commander";
 import type { CopyChange, CopyReport, CopyRequest } from "rowpost/admin";
 import { CommandFailure } from "../failure.ts";
@@ -18,7 +18,6 @@ interface CopyFlags extends ConnectionFlags, ActionFlags {
   readonly original: CopyRequest["original"];
 }
 
-/** The command; `finish` takes its exit code. */
 export function copyCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addActionOptions(addConnectionOptions(new Command("copy")))
     .description("send a new message that is like an old one but for what is changed")
@@ -81,7 +80,6 @@ function refusal(id: string, original: CopyRequest["original"], conflicts: CopyR
   return `nothing was copied: ${id} is ${conflict.state}, which forbids --original ${original}, or it has changed meanwhile`;
 }
 
-/** Its help in Chinese, by the English texts. */
 export const COPY_CHINESE: Readonly<Record<string, string>> = {
   "send a new message that is like an old one but for what is changed": "改动一条旧消息的部分内容，作为新消息发送",
   "id of the old message, which may be in the archive": "旧消息的 id，也可以在归档表里",

@@ -1,6 +1,4 @@
-/**
- * `rowpost user hash` and `rowpost token create`: what stands in the file of `console --access`.
- */
+/** `rowpost user hash` and `rowpost token create`: entries of the `console --access` file. */
 import { text } from "node:stream/consumers";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { ROLES, type Role } from "../http/route.ts";
@@ -38,7 +36,6 @@ function topic(text: string): string {
   return text;
 }
 
-/** `rowpost user`; `finish` takes the exit code. */
 export function userCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const hash = addWho(new Command("hash"), ROLES)
     .description("print a user for the file of `console --access`; the password comes from standard input")
@@ -63,7 +60,6 @@ Examples:
   return new Command("user").description("users of the console").addCommand(hash);
 }
 
-/** `rowpost token`; `finish` takes the exit code. */
 export function tokenCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const create = addWho(new Command("create"), [...ROLES, "metrics"])
     .description("make a token for programs, and print what stands in the file of `console --access`")

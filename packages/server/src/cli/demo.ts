@@ -1,4 +1,3 @@
-/** `rowpost demo`: the whole thing at work, with nothing installed; or on real servers. */
 import { Command, Option } from "commander";
 import { BROKER_URL_VARIABLE, brokerForms, brokerKind, brokerSecret } from "../broker-url.ts";
 import { DATABASE_URL_VARIABLE, parseDatabaseUrl } from "../database-url.ts";
@@ -15,12 +14,9 @@ interface DemoFlags {
   readonly keep?: true;
 }
 
-/** Orders of `--once` without `--orders`. */
 const ORDERS_ONCE = 200;
-/** Orders a second of a demo without end. */
 const RATE = 20;
 
-/** The command; `finish` takes its exit code. */
 export function demoCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return new Command("demo")
     .description("a small shop, its relay and a real consumer that often fails; watch nothing get lost")

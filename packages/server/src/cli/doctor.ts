@@ -1,4 +1,3 @@
-/** `rowpost doctor`: what keeps messages from going out, and what mends it. */
 import { Command, Option } from "commander";
 import type { Database } from "rowpost";
 import { type Diagnosis, examine, type Severity } from "rowpost/admin";
@@ -14,7 +13,6 @@ interface DoctorFlags extends ConnectionFlags {
   readonly route?: readonly string[];
 }
 
-/** The command; `finish` takes its exit code. */
 export function doctorCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addConnectionOptions(new Command("doctor"))
     .description("look for what keeps messages from going out or could lose them, and say what mends it")
@@ -49,7 +47,6 @@ Examples:
     });
 }
 
-/** Nothing, when none is named. */
 async function lookAtBroker(context: CommandContext, flags: DoctorFlags, database: Database): Promise<Diagnosis[]> {
   if (flags.broker === undefined && flags.route === undefined) return [];
   const plan = planBrokers(context, flags, "--broker is missing");
@@ -85,7 +82,7 @@ function exitCode(found: readonly Diagnosis[]): ExitCode {
   return found.some(({ severity }) => severity === "warning") ? 3 : 0;
 }
 
-/** In the language of the help; JSON is for programs, and stays in English. */
+/** In the language of the help; JSON is for programs and stays in English. */
 const WORDS = {
   en: {
     severities: { error: "error", warning: "warning", note: "note" },
@@ -132,7 +129,6 @@ function redacted(context: CommandContext, { id, severity, zh, ...en }: Diagnosi
   return { id, severity, what: clean(what), why: clean(why), mend: clean(mend) };
 }
 
-/** Its help in Chinese, by the English texts. */
 export const DOCTOR_CHINESE: Readonly<Record<string, string>> = {
   "look for what keeps messages from going out or could lose them, and say what mends it":
     "检查什么会让消息发不出去或可能丢失，并给出处理办法",

@@ -1,4 +1,3 @@
-/** What is told when a command fails: one line and an exit code. */
 import { CommanderError } from "commander";
 import { ConfigurationError, describeError, RowpostError } from "rowpost";
 import { type CommandContext, type ExitCode, redact } from "../context.ts";
@@ -7,9 +6,7 @@ import { CommandFailure, InputError } from "../failure.ts";
 /** The library refused a name or a message before any SQL. */
 const INPUT_CODES: ReadonlySet<string> = new Set(["INVALID_NAME", "INVALID_MESSAGE"]);
 
-/**
- * Prints what went wrong, as one line (with the stack when `verbose`), and returns the exit code.
- */
+/** Prints the error as one line (with the stack when `verbose`) and returns the exit code. */
 export function reportFailure(context: CommandContext, error: unknown, verbose: boolean): ExitCode {
   // commander has printed its own line; asking for help or the version is no failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
@@ -17,7 +14,7 @@ export function reportFailure(context: CommandContext, error: unknown, verbose: 
     error instanceof InputError ||
     error instanceof ConfigurationError ||
     (error instanceof RowpostError && INPUT_CODES.has(error.code));
-  // A driver's error says most by its code; ours are sentences.
+  // A driver's code says most; our errors are sentences.
   const isSentence = isInput || error instanceof CommandFailure || error instanceof RowpostError;
   const text = isSentence ? error.message : describeError(error);
   context.stderr.write(`rowpost: ${oneLine(redact(context, text))}\n`);
@@ -29,7 +26,6 @@ export function reportFailure(context: CommandContext, error: unknown, verbose: 
   return isInput ? 2 : 1;
 }
 
-/** Texts of servers may have several lines. */
 function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, " ").trim();
 }

@@ -1,4 +1,3 @@
-/** Options that say which messages are meant, and who does what to them and why. */
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import type { MessageFilter, MessageState, OperatorAction } from "rowpost/admin";
@@ -25,7 +24,7 @@ export interface ActionFlags {
   readonly author?: string;
 }
 
-/** Adds the filter options; all that are given must hold. */
+/** Adds the filter options; all given ones must match. */
 export function addFilterOptions(command: Command): Command {
   return command
     .option("--id <ids>", "ids, several with commas", listOf(messageId))
@@ -46,14 +45,12 @@ export function addFilterOptions(command: Command): Command {
     .option("--limit <n>", "at most this many", wholeNumber(1, 1_000_000_000));
 }
 
-/** Adds `--reason` and `--author`. */
 export function addActionOptions(command: Command): Command {
   return command
     .option("--reason <text>", "why; kept in the audit table")
     .option("--author <name>", "who; kept in the audit table (default: the user of the operating system)");
 }
 
-/** The filter that the options mean; fields that were not given are left out. */
 export function filterOf(flags: FilterFlags): MessageFilter {
   return {
     ...(flags.id === undefined ? {} : { ids: flags.id }),
@@ -69,8 +66,8 @@ export function filterOf(flags: FilterFlags): MessageFilter {
 }
 
 /**
- * The filter of a command that changes messages in the `allowed` states. Without any filter it
- * would mean all of them, which is refused.
+ * The filter of a command that changes messages in the `allowed` states. An empty filter would
+ * select all of them and is refused.
  */
 export function changingFilter(flags: FilterFlags, allowed: readonly MessageState[]): MessageFilter {
   const filter = filterOf(flags);
@@ -86,7 +83,7 @@ export function changingFilter(flags: FilterFlags, allowed: readonly MessageStat
   return filter;
 }
 
-/** Who and why. `defaultReason` undefined: a reason has to be given. */
+/** Author and reason. Without `defaultReason` a reason is required. */
 export function actionOf(context: CommandContext, flags: ActionFlags, defaultReason?: string): OperatorAction {
   const reason = flags.reason?.trim() ?? "";
   if (reason === "" && defaultReason === undefined) {
@@ -100,7 +97,7 @@ export function actionOf(context: CommandContext, flags: ActionFlags, defaultRea
   };
 }
 
-/** Name of the OS user; in a container with an unknown user id there is none. */
+/** Name of the OS user; a container with an unknown user id has none. */
 function currentUser(context: CommandContext): string {
   try {
     return userInfo().username;

@@ -1,25 +1,19 @@
-/** How the findings of `rowpost reconcile` look: a table for people, JSON, CSV. */
 import { FINDING_KINDS, type Finding, type ReconcileReport } from "rowpost/admin";
 import type { CommandContext } from "./context.ts";
 import { countText, printLine, shortened, tableText } from "./output.ts";
 
-/** The choices of `--format`. */
 export const FORMATS = ["table", "json", "csv"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** Takes findings as they come. */
 export interface FindingsOutput {
   add(finding: Finding): void;
-  /** Prints what is left, and what it came to. */
   end(report: ReconcileReport): void;
 }
 
-/** Makes the output of a format. */
 export function createFindingsOutput(context: CommandContext, format: Format): FindingsOutput {
   return { table: tableOutput, json: jsonOutput, csv: csvOutput }[format](context);
 }
 
-/** Rows of a table for people, whose columns are as wide as all of them need. */
 const MOST_SHOWN = 1_000;
 
 function tableOutput(context: CommandContext): FindingsOutput {
@@ -52,7 +46,6 @@ function findingsText(context: CommandContext, findings: readonly Finding[]): st
   );
 }
 
-/** Once for each kind, with the first one's id. */
 function adviceOf(findings: readonly Finding[]): string[] {
   const firsts = new Map<string, string>();
   for (const { advice, kind } of findings) if (!firsts.has(kind)) firsts.set(kind, advice);
@@ -69,7 +62,6 @@ function summaryText({ counts, findings, from, looked, to }: ReconcileReport): s
   return `${findings === 0 ? "nothing found" : found.join(", ")}; looked at ${seen.join(", ")}, from ${from} to ${to}`;
 }
 
-/** One document, written as the findings come. */
 function jsonOutput({ stdout }: CommandContext): FindingsOutput {
   let isFirst = true;
   return {
@@ -105,7 +97,7 @@ function csvOutput({ stderr, stdout }: CommandContext): FindingsOutput {
   };
 }
 
-/** A key is somebody's input: a spreadsheet must not take it for a formula. */
+/** A key is user input: a spreadsheet must not take it for a formula. */
 export function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

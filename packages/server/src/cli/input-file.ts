@@ -1,10 +1,8 @@
-/** Text that a command reads: `--file`. */
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { describeError } from "rowpost";
 import { InputError } from "./arguments.ts";
 
-/** The text of `--file`; `-` is standard input. */
 export async function contentOf(file: string): Promise<string> {
   try {
     return file === "-" ? await textOf(process.stdin) : await readFile(file, "utf8");

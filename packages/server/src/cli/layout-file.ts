@@ -1,6 +1,4 @@
-/**
- * `--layout`: a layout that ships, by its name, or a JSON file with the options of `createLayout`.
- */
+/** `--layout`: a built-in layout by name, or a JSON file with the options of `createLayout`. */
 import { readFileSync } from "node:fs";
 import { createLayout, type LayoutOptions, SHIPPED_LAYOUTS, type TableLayout } from "rowpost";
 import { InputError } from "./arguments.ts";
@@ -18,7 +16,7 @@ export function layoutOptionsOf(given: string): LayoutOptions {
   try {
     createLayout(options);
   } catch (error) {
-    // Told here, where the file is known.
+    // Reported here, where the file is known.
     const text = error instanceof Error ? error.message.replace(/^createLayout(, |: )?/, "") : String(error);
     throw new InputError(`--layout ${given}: ${text}`);
   }

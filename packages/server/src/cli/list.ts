@@ -1,4 +1,3 @@
-/** `rowpost list`: messages that match a filter, the newest first. */
 import { Command, Option } from "commander";
 import type { MessageAdmin, MessagePage, MessageSummary } from "rowpost/admin";
 import { duration } from "./arguments.ts";
@@ -13,10 +12,8 @@ interface ListFlags extends ConnectionFlags, FilterFlags {
 }
 
 const DEFAULT_LIMIT = 50;
-/** The most that one call of the admin port returns. */
 const PAGE_SIZE = 1_000;
 
-/** The command; `finish` takes its exit code. */
 export function listCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addFilterOptions(addConnectionOptions(new Command("list")))
     .description(`list messages, the newest first (default: ${DEFAULT_LIMIT})`)

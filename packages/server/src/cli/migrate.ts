@@ -1,4 +1,3 @@
-/** `rowpost migrate`: makes the tables, or prints their SQL. */
 import { Command } from "commander";
 import { migrate } from "rowpost";
 import { checkSqliteFile, explainDatabaseError, openDatabase } from "../database-url.ts";
@@ -10,7 +9,6 @@ interface MigrateFlags extends ConnectionFlags {
   readonly print?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function migrateCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addConnectionOptions(new Command("migrate"))
     .description("make or update the message table and the tables beside it; can be run again at any time")

@@ -1,23 +1,20 @@
-/** How results look: tables for people, JSON for programs, the words of states, durations. */
 import { stripVTControlCharacters, styleText } from "node:util";
 import Table from "cli-table3";
 import { type MessageState, STATE_WORDS_ZH } from "rowpost/admin";
 import { isChinese } from "../language.ts";
 import type { CommandContext } from "./context.ts";
 
-/** Prints a value as one JSON document. */
 export function printJson(context: Pick<CommandContext, "stdout">, value: unknown): void {
   context.stdout.write(`${JSON.stringify(value, undefined, 2)}\n`);
 }
 
-/** Prints a line. */
 export function printLine(context: Pick<CommandContext, "stdout">, text: string): void {
   context.stdout.write(`${text}\n`);
 }
 
 /**
- * No frame: columns parted by two blanks, so that a table can be cut and pasted. Chinese characters
- * count as two, so columns stay aligned.
+ * No frame, and columns separated by two blanks, so that a table can be pasted. Chinese characters
+ * count as two.
  */
 const PLAIN = {
   top: "",
@@ -37,13 +34,11 @@ const PLAIN = {
   middle: "  ",
 };
 
-/** A column: its title, and `right` for numbers. */
 export interface TableColumn {
   readonly title: string;
   readonly align?: "right" | undefined;
 }
 
-/** The text of a table, without the line feed at its end. */
 export function tableText(
   context: Pick<CommandContext, "colors" | "stdout">,
   columns: readonly TableColumn[],
@@ -67,10 +62,9 @@ export function tableText(
     .join("\n");
 }
 
-/** Narrower than this a column tells nothing. */
 const LEAST_WIDTH = 5;
 
-/** Of each column; on a terminal the widest ones give way until a row fits into a line. */
+/** Width of each column; on a terminal the widest shrink until a row fits. */
 function fittingWidths(rows: readonly (readonly string[])[], most = Number.POSITIVE_INFINITY): number[] {
   const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => widthOf(row[index] ?? ""))));
   const total = (): number => widths.reduce((sum, width) => sum + width + PLAIN.middle.length, -PLAIN.middle.length);
@@ -85,7 +79,7 @@ function fittingWidths(rows: readonly (readonly string[])[], most = Number.POSIT
   return widths;
 }
 
-/** Columns of a terminal: a Chinese character takes two. */
+/** Terminal columns: a Chinese character takes two. */
 function widthOf(text: string): number {
   return Array.from(stripVTControlCharacters(text)).reduce((sum, each) => sum + (WIDE.test(each) ? 2 : 1), 0);
 }
@@ -103,7 +97,6 @@ function clipped(text: string, width: number): string {
   return `${kept}…`;
 }
 
-/** Names and values below each other. */
 export function fieldsText(
   context: Pick<CommandContext, "colors">,
   fields: readonly (readonly [name: string, value: string])[],
@@ -122,7 +115,6 @@ export function withoutControls(text: string): string {
   return text.replace(/\p{Cc}+/gu, " ");
 }
 
-/** At most `length` characters, with an ellipsis where something is missing. */
 export function shortened(text: string, length: number): string {
   const characters = Array.from(text);
   return characters.length <= length ? text : `${characters.slice(0, length - 1).join("")}…`;
@@ -137,7 +129,6 @@ const STATE_COLORS = {
   suspended: "magenta",
 } as const;
 
-/** A state in the language of the locale. */
 export function stateText(
   context: Pick<CommandContext, "colors" | "environment">,
   state: MessageState | "unknown",
@@ -147,7 +138,7 @@ export function stateText(
   return context.colors ? styleText(STATE_COLORS[state], text) : text;
 }
 
-/** `850 ms`, `12 s`, `5 min`, `3 h`, `2 d`: what is enough to judge an age by. */
+/** `850 ms`, `12 s`, `5 min`, `3 h`, `2 d`. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 120_000) return `${Math.round(ms / 1_000)} s`;
@@ -156,7 +147,6 @@ export function durationText(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** A count, with `+` where there may be more. */
 export function atLeastText({ atLeast, count }: { readonly atLeast: boolean; readonly count: number }): string {
   return `${count}${atLeast ? "+" : ""}`;
 }
@@ -167,16 +157,13 @@ export function countText(count: number, noun: string): string {
 }
 
 /**
- * A line on standard error that is written over as the work goes on; nothing where that is not a
- * terminal.
+ * A line on standard error that is overwritten as the work goes on; nothing if that is no terminal.
  */
 export interface Progress {
   show(text: string): void;
-  /** Takes the line away. */
   end(): void;
 }
 
-/** Makes the progress line of a command. */
 export function createProgress(context: Pick<CommandContext, "stderr">): Progress {
   const isTerminal = context.stderr.isTTY === true;
   let shown = false;

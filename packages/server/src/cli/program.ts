@@ -1,4 +1,4 @@
-/** The program `rowpost`: its commands, and how their errors become one line and an exit code. */
+/** The program `rowpost`: its commands, and errors as one line and an exit code. */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { isChinese } from "../language.ts";
@@ -46,7 +46,6 @@ export async function runCommandLine(args: readonly string[], environment: Envir
   }
 }
 
-/** The program with its commands; `finish` takes the exit code of the one that ran. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const program = new Command("rowpost")
     .description("The local message table (本地消息表): relay its messages to a broker, and look after them.")
@@ -91,8 +90,7 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
     command.exitOverride().configureOutput({
       writeOut: (text) => void context.stdout.write(text),
       writeErr: (text) => void context.stderr.write(text),
-      // One line, as for every other wrong input; commander would put its suggestion on a second
-      // one.
+      // One line, as for every invalid input; commander would put its suggestion on a second one.
       outputError: (text, write) => write(redact(context, wrongInput(text, command))),
     });
     if (isChinese(context.environment)) speakChinese(command, (text) => void context.stdout.write(text));
@@ -100,19 +98,17 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
   return program;
 }
 
-/** All commands, those of `rowpost queue` too. */
 export function commandsOf(command: Command): Command[] {
   return command.commands.flatMap((each) => [each, ...commandsOf(each)]);
 }
 
-/** As it is typed: `rowpost queue send`. */
 export function pathOf(command: Command): string {
   return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
 /**
- * commander's `error: …` as a line of ours, with the way to the help. It may repeat a URL whose
- * password nobody has read yet.
+ * commander's `error: …` as one of our lines, with a hint to the help. It may repeat a URL whose
+ * password was not yet registered.
  */
 function wrongInput(text: string, command: Command): string {
   const help = `${pathOf(command)} --help`;

@@ -1,4 +1,3 @@
-/** `rowpost reconcile`: what does not add up between business rows, messages and consumers. */
 import { Command, Option } from "commander";
 import type { Database } from "rowpost";
 import { type ReconcileOptions, reconcile } from "rowpost/admin";
@@ -25,7 +24,6 @@ interface ReconcileFlags extends ConnectionFlags {
   readonly format?: Format;
 }
 
-/** The command; `finish` takes its exit code. */
 export function reconcileCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addReconcileOptions(addConnectionOptions(new Command("reconcile")))
     .description("compare business rows, messages, receipts and what consumers have handled; changes nothing")
@@ -135,7 +133,6 @@ async function queryOf(text: string | undefined): Promise<string | undefined> {
   return text?.startsWith("@") === true ? await contentOf(text.slice(1)) : text;
 }
 
-/** Undefined: the database of the messages. */
 async function withConsumerDatabase<Result>(
   context: CommandContext,
   { consumerDatabase }: ReconcileFlags,
@@ -147,7 +144,7 @@ async function withConsumerDatabase<Result>(
   checkSqliteFile(address, false);
   const database = await openDatabase(address);
   try {
-    // What fails later may be about either of the two.
+    // Later errors may concern either of the two databases.
     const session = await database.connect({ purpose: "tool" }).catch((error: unknown) => {
       throw explainDatabaseError(error, address);
     });
@@ -158,7 +155,6 @@ async function withConsumerDatabase<Result>(
   }
 }
 
-/** Its help in Chinese, by the English texts. */
 export const RECONCILE_CHINESE: Readonly<Record<string, string>> = {
   "compare business rows, messages, receipts and what consumers have handled; changes nothing":
     "核对业务数据、消息、回执和消费者处理过的消息；不改动任何数据",

@@ -1,4 +1,3 @@
-/** Options that `rowpost relay` and `rowpost serve` share, and the relay that they mean. */
 import { type Command, Option } from "commander";
 import type { Broker, Logger } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
@@ -35,7 +34,6 @@ export interface RelayFlags extends ConnectionFlags, TopicFlags {
   readonly logFormat?: "json" | "pretty";
 }
 
-/** Adds `--broker` and `--route`. */
 export function addBrokerOptions(command: Command): Command {
   return command
     .addOption(new Option("--broker <url>", brokerForms()).env(BROKER_URL_VARIABLE))
@@ -49,7 +47,6 @@ export function addBrokerOptions(command: Command): Command {
     );
 }
 
-/** Adds how a relay works, what becomes of its messages, and where it tells of itself. */
 export function addRelayOptions(command: Command): Command {
   addRelaySettings(command);
   addConsumersOption(command);
@@ -67,14 +64,11 @@ export function addRelayOptions(command: Command): Command {
     .addOption(new Option("--log-format <format>", "json, or pretty on a terminal").choices(["json", "pretty"]));
 }
 
-/** A relay that the options mean; nothing is opened yet. */
 export interface RelayPlan {
-  /** Runs it on this database, and closes its broker. */
   run(
     opened: OpenedDatabase,
     how: Pick<DaemonOptions, "once" | "beside"> & { readonly logger: Logger },
   ): Promise<ExitCode>;
-  /** Of its brokers, for people; without secrets. */
   readonly label: string;
 }
 
@@ -116,8 +110,8 @@ export function planRelay(context: CommandContext, flags: RelayFlags): RelayPlan
 }
 
 /**
- * What is published to memory: or stdout: reaches nobody else, and is `sent`. Beside a relay that
- * works for others that would lose its messages.
+ * Messages published to memory: or stdout: become `sent` and reach nobody else. Beside a relay that
+ * works for others they would be lost.
  */
 async function refuseToSwallow(broker: Broker, { database, layout }: OpenedDatabase): Promise<void> {
   const name = [broker.name, ...(broker.routes?.brokers ?? [])].find((each) => /^(memory|stdout)\b/.test(each));
@@ -134,7 +128,6 @@ async function refuseToSwallow(broker: Broker, { database, layout }: OpenedDatab
   }
 }
 
-/** The format that the options mean: pretty for people, on a terminal. */
 export function logFormatOf(
   { stderr }: CommandContext,
   { json, logFormat }: Pick<RelayFlags, "json" | "logFormat">,

@@ -1,6 +1,6 @@
 /**
- * Options of the command line that are settings of the library's relay, one entry each. What is not
- * given keeps the library's default.
+ * Options that are settings of the library's relay, one entry each. A missing option keeps the
+ * library's default.
  */
 import { type Command, Option } from "commander";
 import type { RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
@@ -11,13 +11,11 @@ type SettingOf<Name extends "retry" | "retention" | "poll", Options> = `${Name}.
 
 interface RelaySetting {
   readonly flags: string;
-  /** The setting that it becomes. */
   readonly to:
     | keyof RelayOptions
     | SettingOf<"retry", RetryPolicy>
     | SettingOf<"retention", RetentionOptions>
     | SettingOf<"poll", NonNullable<RelayOptions["poll"]>>;
-  /** A text into its value, or the texts that there are. */
   readonly value: ((text: string, before: never) => unknown) | readonly string[];
   readonly en: string;
   readonly zh: string;
@@ -171,12 +169,10 @@ const FAILURES: readonly RelaySetting[] = [
 
 const SETTINGS: readonly RelaySetting[] = [...FLOW, ...FAILURES];
 
-/** Their texts in Chinese, by the English ones. */
 export const RELAY_SETTINGS_CHINESE: Readonly<Record<string, string>> = Object.fromEntries(
   SETTINGS.map(({ en, zh }) => [en, zh]),
 );
 
-/** Adds an option for each. */
 export function addRelaySettings(command: Command): void {
   for (const { en, flags, value } of SETTINGS) {
     const option = new Option(flags, en);
@@ -186,7 +182,6 @@ export function addRelaySettings(command: Command): void {
   }
 }
 
-/** The settings that the options mean. */
 export function relaySettings(flags: object): Omit<RelayOptions, "database" | "broker"> {
   const given: Readonly<Record<string, unknown>> = { ...flags };
   const settings: Record<string, unknown> = {};

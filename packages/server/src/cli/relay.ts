@@ -1,4 +1,3 @@
-/** `rowpost relay`: publishes what waits in the message table, as a daemon or once. */
 import { Command, Option } from "commander";
 import { duration, InputError } from "./arguments.ts";
 import { addConnectionOptions, withDatabase } from "./connection.ts";
@@ -11,7 +10,6 @@ interface OnceFlags extends RelayFlags {
   readonly untilEmpty?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function relayCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const command = addBrokerOptions(addConnectionOptions(new Command("relay")))
     .description("publish what waits in the message table to a broker, until SIGTERM; several relays share the work")
@@ -57,8 +55,7 @@ async function run(context: CommandContext, flags: OnceFlags): Promise<ExitCode>
       return await plan.run(opened, { once, logger });
     });
   } finally {
-    // A message counts as sent only once standard output has taken it, so what it has not taken is
-    // sent again.
+    // A message counts as sent only when standard output has taken it, so the rest is sent again.
     context.endSoon?.();
   }
 }

@@ -1,6 +1,3 @@
-/**
- * `rowpost reset-backoff`: brings the messages of a topic forward that wait for their next attempt.
- */
 import { Command } from "commander";
 import { InputError } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
@@ -12,7 +9,6 @@ interface ResetFlags extends ConnectionFlags, ActionFlags {
   readonly topic?: string;
 }
 
-/** The command; `finish` takes its exit code. */
 export function resetBackoffCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addActionOptions(addConnectionOptions(new Command("reset-backoff")))
     .description("bring all messages of a topic forward that wait for their next attempt, after an outage")

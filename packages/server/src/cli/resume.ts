@@ -1,4 +1,3 @@
-/** `rowpost resume`: lets suspended messages go. */
 import { Command } from "commander";
 import { addChangeOptions, changeMessages } from "./change.ts";
 import { withAdmin } from "./connection.ts";
@@ -9,7 +8,6 @@ import { addScopeOptions, type RuleScope, ruleScopeOf, type ScopeFlags, scopeTex
 
 const DEFAULT_REASON = "resumed by hand";
 
-/** The command; `finish` takes its exit code. */
 export function resumeCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addScopeOptions(addChangeOptions(new Command("resume")))
     .description(

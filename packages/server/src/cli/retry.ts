@@ -1,4 +1,3 @@
-/** `rowpost retry`: sends failed messages again. */
 import { Command } from "commander";
 import type { MessageState } from "rowpost/admin";
 import { messageId } from "./arguments.ts";
@@ -12,7 +11,6 @@ interface RetryFlags extends ChangeFlags {
   readonly now?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function retryCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addChangeOptions(new Command("retry"))
     .description(

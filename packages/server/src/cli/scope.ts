@@ -1,6 +1,6 @@
 /**
- * What `suspend` and `resume` are about: a rule for a topic, a type, an ordering key or the whole
- * relay; or the messages of a filter.
+ * Scope of `suspend` and `resume`: a rule for a topic, type, ordering key or the whole relay, or
+ * the messages of a filter.
  */
 import type { Command } from "commander";
 import type { SuspensionRule } from "rowpost/admin";
@@ -13,10 +13,8 @@ export interface ScopeFlags extends ChangeFlags {
   readonly rows?: true;
 }
 
-/** A rule's place. */
 export type RuleScope = Pick<SuspensionRule, "scope" | "value">;
 
-/** Adds `--all-relay` and `--rows`. */
 export function addScopeOptions(command: Command): Command {
   return command
     .option("--all-relay", "everything that the relays of this table would send")
@@ -24,9 +22,9 @@ export function addScopeOptions(command: Command): Command {
 }
 
 /**
- * The rule that the options mean; undefined: the messages of the filter. One of --topic, --type,
- * --ordering-key alone is a rule, which holds for messages still to come as well; together with
- * anything that picks out messages, or with --rows, it is a part of the filter.
+ * The rule of the options; undefined: the messages of the filter. One of --topic, --type,
+ * --ordering-key alone is a rule, which includes future messages; together with other filters, or
+ * with --rows, it is part of the filter.
  */
 export function ruleScopeOf(flags: ScopeFlags): RuleScope | undefined {
   const scopes: RuleScope[] = [];
@@ -55,7 +53,6 @@ export function ruleScopeOf(flags: ScopeFlags): RuleScope | undefined {
   );
 }
 
-/** `topic orders`, `the whole relay`. */
 export function scopeText({ scope, value }: RuleScope): string {
   return scope === "relay" ? "the whole relay" : `${scope.replace("_", " ")} ${value}`;
 }

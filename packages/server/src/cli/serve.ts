@@ -8,7 +8,6 @@ import { addBrokerOptions, addRelayOptions, logFormatOf, planRelay, type RelayFl
 
 interface ServeFlags extends ConnectionFlags, RelayFlags, ConsoleFlags {}
 
-/** The command; `finish` takes its exit code. */
 export function serveCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const command = addConsoleOptions(addBrokerOptions(addConnectionOptions(new Command("serve")))).description(
     "run a relay and serve the console, in one process, until SIGTERM; when one of them cannot go on, both end",
@@ -32,7 +31,7 @@ async function run(context: CommandContext, flags: ServeFlags): Promise<ExitCode
   const plan = planRelay(context, flags);
   const { createLog } = await import("../log.ts");
   const logger = createLog(context, { level: flags.logLevel, format: logFormatOf(context, flags) });
-  // Standard output belongs to the messages of the broker stdout:.
+  // The broker stdout: writes messages to standard output.
   const say = (line: string): void =>
     plan.label.includes("stdout:") ? void context.stderr.write(`${line}\n`) : printLine(context, line);
   try {
@@ -57,7 +56,6 @@ async function run(context: CommandContext, flags: ServeFlags): Promise<ExitCode
   }
 }
 
-/** Its help in Chinese, by the English texts. */
 export const SERVE_CHINESE: Readonly<Record<string, string>> = {
   "run a relay and serve the console, in one process, until SIGTERM; when one of them cannot go on, both end":
     "在一个进程里运行 relay 并提供控制台，直到收到 SIGTERM；其中一个无法继续时，两个都结束",

@@ -1,4 +1,3 @@
-/** `rowpost show`: everything about one message. */
 import { Command } from "commander";
 import type { ChangeByHand, Explanation, StoredMessage } from "rowpost/admin";
 import { CommandFailure } from "../failure.ts";
@@ -13,7 +12,6 @@ interface ShowFlags extends ConnectionFlags {
   readonly key?: string;
 }
 
-/** The command; `finish` takes its exit code. */
 export function showCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addConnectionOptions(new Command("show"))
     .argument("[id]", "id of the message", messageId)
@@ -63,7 +61,7 @@ interface Found {
   readonly changes: readonly ChangeByHand[];
 }
 
-/** Fields that a layout lacks are left out; those that are empty are shown as -. */
+/** Omits fields missing in the layout; empty ones are shown as -. */
 function messageText(context: CommandContext, { changes, message, why }: Found): string {
   const { body, state, rawState, headers, ...rest } = message;
   const fields: [string, string][] = [];
@@ -86,12 +84,11 @@ function changeText({ action, at, author, reason }: ChangeByHand): string {
   return `${at} ${action} by ${author}: ${reason}`;
 }
 
-/** Control characters would reach the terminal; line feeds may. */
+/** Removes control characters, which must not reach the terminal; keeps line breaks. */
 function harmless(text: string): string {
   return text.replace(/[^\P{Cc}\n]/gu, " ");
 }
 
-/** JSON over several lines; anything else as it is. */
 function indented(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);

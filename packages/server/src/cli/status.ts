@@ -1,4 +1,4 @@
-/** `rowpost status`: how many messages are in which state, who relays, what is suspended. */
+/** `rowpost status`: messages by state, relays and suspensions. */
 import { Command } from "commander";
 import { MESSAGE_STATES, type OutboxStatus, type StateTotal } from "rowpost/admin";
 import { addCheckOptions, type CheckFlags, problemsOf, problemsText } from "./check.ts";
@@ -21,7 +21,6 @@ interface StatusFlags extends ConnectionFlags {
 
 type Flags = StatusFlags & CheckFlags;
 
-/** The command; `finish` takes its exit code. */
 export function statusCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addCheckOptions(addConnectionOptions(new Command("status")))
     .description(
@@ -115,7 +114,6 @@ function relaysText(context: CommandContext, { instances, leases }: OutboxStatus
   );
 }
 
-/** What the relays that run say of brokers that are away and topics that rest. */
 function awayText(context: CommandContext, { instances }: OutboxStatus): string {
   const rows = instances.flatMap(({ alive, label, report }) => {
     if (!alive || report === undefined) return [];

@@ -1,6 +1,6 @@
 /**
- * `rowpost suspend`: holds messages back, those of a filter or all of a topic, type, ordering key
- * or relay.
+ * `rowpost suspend`: holds back the messages of a filter, or of a topic, type, ordering key or the
+ * whole relay.
  */
 import { Command } from "commander";
 import type { OperatorAction } from "rowpost/admin";
@@ -17,13 +17,9 @@ interface SuspendFlags extends ScopeFlags {
   readonly for?: number;
 }
 
-/**
- * The bound of a message's delay too. Far longer ends are lost by SQLite without a word, and
- * refused by MariaDB.
- */
+/** As for a message's delay. SQLite silently loses far longer ends, and MariaDB refuses them. */
 const LONGEST_MS = 10 * 365 * 86_400_000;
 
-/** The command; `finish` takes its exit code. */
 export function suspendCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addScopeOptions(addChangeOptions(new Command("suspend")))
     .description(
@@ -52,8 +48,8 @@ Examples:
 }
 
 /**
- * Milliseconds until it ends, or null. From this host's clock for --until; the database keeps the
- * time from then on.
+ * Milliseconds until it ends, or null. For --until by this host's clock; from then on the database
+ * keeps the time.
  */
 function endsInMsOf(flags: SuspendFlags): number | null {
   if (flags.until === undefined) {

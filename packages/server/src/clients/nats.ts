@@ -1,9 +1,7 @@
-/** Connections of the NATS client by the options of a broker's URL. */
 import { credsAuthenticator, type NodeConnectionOptions, nkeyAuthenticator } from "@nats-io/transport-node";
 import type { NatsOptions, NatsTlsOptions } from "rowpost/nats";
 import { tlsOf } from "./tls.ts";
 
-/** `name`: as the server lists the connection. */
 export function natsConnectOptions(settings: NatsOptions, name: string): NodeConnectionOptions {
   const { servers = [], user, password, token, nkeySeed, credentials, tls } = settings;
   const bytes = (text: string): Uint8Array => Buffer.from(text);
@@ -21,7 +19,7 @@ export function natsConnectOptions(settings: NatsOptions, name: string): NodeCon
   };
 }
 
-/** The client hands it on to Node.js as it is, and has other types for it. */
+/** The client passes it to Node.js unchanged, although its types differ. */
 function natsTls(tls: NatsTlsOptions): NonNullable<NodeConnectionOptions["tls"]> {
   return { ...tlsOf(tls) } as object;
 }

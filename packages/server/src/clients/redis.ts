@@ -1,9 +1,7 @@
-/** Clients of ioredis by the options of a broker's URL. */
 import { Redis } from "ioredis";
 import type { RedisOptions } from "rowpost/redis";
 import { tlsOf } from "./tls.ts";
 
-/** `lazy`: it connects at its first command, or never. */
 export function redisClient(options: RedisOptions, { lazy }: { readonly lazy: boolean }): Redis {
   const { url, username, password, tls } = options;
   const client = new Redis(String(url), {
@@ -14,7 +12,7 @@ export function redisClient(options: RedisOptions, { lazy }: { readonly lazy: bo
     disconnectTimeout: 100,
     lazyConnect: lazy,
   });
-  // Each command that it concerns fails too.
+  // Affected commands fail as well.
   client.on("error", () => undefined);
   return client;
 }

@@ -1,7 +1,5 @@
-/** Settings of TLS in a broker's URL, as clients other than our own take them. */
 import type { KafkaTlsOptions } from "rowpost/kafka";
 
-/** What `tls.connect` takes. */
 export interface NodeTls {
   readonly ca?: string | Buffer;
   readonly cert?: string | Buffer;

@@ -1,6 +1,6 @@
 /**
- * `--confirmations TOPIC`: consumers that reach neither the database nor the daemon publish what
- * they have consumed to a topic, and the daemon reads it (docs/confirmation.md).
+ * `--confirmations TOPIC`: the daemon reads confirmations from a topic, for consumers that reach
+ * neither the database nor the daemon (docs/confirmation.md).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "rowpost";
@@ -13,16 +13,14 @@ export type { ConfirmSource } from "./source.ts";
 
 export interface ConfirmTopicOptions extends ReportParts {
   readonly source: ConfirmSource;
-  /** The relay's own: `queue:` is in it. */
   readonly database: Database;
 }
 
-/** Between attempts to begin, in milliseconds. */
 const AGAIN_MS = 5_000;
 
 /**
- * Reads until it is closed. A topic that cannot be read is no reason for the relay to stand still:
- * it is told once, and tried again every 5 s.
+ * Reads until it is closed. An unreadable topic does not stop the relay: it is logged once and
+ * retried every 5 s.
  */
 export function readConfirmTopic({ source, database, ...parts }: ConfirmTopicOptions): Consumption {
   const { logger } = parts;

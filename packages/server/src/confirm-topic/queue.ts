@@ -1,4 +1,3 @@
-/** Confirmations from a topic of the message queue stored in SQL. */
 import { openQueue } from "../queue-url.ts";
 import type { OpenSource } from "./source.ts";
 
@@ -11,7 +10,7 @@ export const fromQueueTopic: OpenSource = async ({ environment, group, topic, ur
       logger,
       records: "batch",
       concurrency: 100,
-      // A database that is away is no reason to make dead letters of what waits.
+      // While the database is away, waiting messages must not become dead letters.
       retry: { maxAttempts: 2 ** 31 - 1 },
       handler: ({ body }) => take(textOf(body)),
     });

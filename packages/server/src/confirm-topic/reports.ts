@@ -1,4 +1,3 @@
-/** From a message of the confirmation topic to `outbox.confirm`. */
 import {
   ConfigurationError,
   type Confirmation,
@@ -10,19 +9,16 @@ import {
 } from "rowpost";
 import { tellUnknown } from "../confirm-endpoint.ts";
 
-/** What takes the reports. */
 export interface ReportParts {
   readonly outbox: Pick<Outbox, "confirm">;
   readonly metrics: Pick<MetricsRegistry, "increment">;
   readonly logger: Logger;
 }
 
-/** A body: one report or a list of them. Resolves when they are written, or will never be. */
+/** A body: one report or a list. Resolves when they are written or permanently rejected. */
 export type TakeReports = (text: string) => Promise<void>;
 
-/** Messages whose reports are written together. */
 const AT_ONCE = 100;
-/** Characters of a body that is told of. */
 const SHOWN = 300;
 
 interface Waiting {
@@ -32,8 +28,8 @@ interface Waiting {
 }
 
 /**
- * Rejects while the database is away. One that is no report is dropped with a line in the log: it
- * would fail each time that it comes. The others of its list are written.
+ * Rejects while the database is away. Invalid reports are logged and dropped, since they would fail
+ * every time; the others of their list are written.
  */
 export function createReports({ outbox, metrics, logger }: ReportParts): TakeReports {
   const confirm = together((reports) => outbox.confirm(reports));
@@ -76,7 +72,7 @@ function isWrong(error: unknown): boolean {
   return error instanceof InvalidMessageError || error instanceof ConfigurationError;
 }
 
-/** While some are written, those that come wait, and are then written in one call. */
+/** Collects calls during a write and writes them together afterwards. */
 function together(
   confirm: (reports: readonly Confirmation[]) => Promise<ConfirmationResult[]>,
 ): (reports: readonly Confirmation[]) => Promise<readonly ConfirmationResult[]> {
@@ -92,7 +88,7 @@ function together(
         from += reports.length;
       }
     } catch (error) {
-      // One that is wrong must not take the others with it.
+      // An invalid report must not fail the others.
       if (some.length > 1 && isWrong(error)) for (const one of some) await write([one]);
       else for (const { reject } of some) reject(error);
     }

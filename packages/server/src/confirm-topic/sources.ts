@@ -1,4 +1,3 @@
-/** Which brokers the confirmation topic may be on. */
 import { brokerForms, brokerKind } from "../broker-url.ts";
 import type { Consume } from "../consumers/place.ts";
 import { InputError } from "../failure.ts";

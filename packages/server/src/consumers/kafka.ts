@@ -1,11 +1,9 @@
-/** Records of a topic of Kafka, through kafkajs. */
 import { type ConsumerConfig, Kafka, type KafkaConfig, type SASLOptions } from "kafkajs";
 import { type Consumption, consumeKafka } from "rowpost/consume";
 import { type KafkaOptions, kafkaOptionsFromUrl } from "rowpost/kafka";
 import { tlsOf } from "../clients/tls.ts";
 import type { CommonOptions, ConsumePlace } from "./place.ts";
 
-/** `config`: of the client's consumer, where its defaults will not do. */
 export async function consumeKafkaTopic(
   { environment, group, topic, url }: ConsumePlace,
   options: CommonOptions,
@@ -32,7 +30,6 @@ export async function consumeKafkaTopic(
   }
 }
 
-/** A client of kafkajs by the options of a broker's URL. */
 export function kafkaClient({
   brokers = [],
   clientId,

@@ -1,4 +1,3 @@
-/** Messages of a stream of NATS JetStream, through a consumer of it that is there. */
 import { connect } from "@nats-io/transport-node";
 import { consumeNats } from "rowpost/consume";
 import { natsOptionsFromUrl } from "rowpost/nats";

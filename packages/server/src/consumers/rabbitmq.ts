@@ -1,4 +1,3 @@
-/** Messages of a queue of RabbitMQ, through amqplib. */
 import { type ChannelModel, connect } from "amqplib";
 import { consumeRabbitmq } from "rowpost/consume";
 import { type RabbitmqOptions, rabbitmqOptionsFromUrl } from "rowpost/rabbitmq";
@@ -10,7 +9,7 @@ export const consumeRabbitmqQueue: Consume = async ({ environment, topic, url },
   return await consumeRabbitmq({ ...options, queue: topic, connect: () => connectRabbitmq(settings) });
 };
 
-/** The first node that answers; throws what the last one said. */
+/** Connects to the first node that answers; throws the last one's error. */
 export async function connectRabbitmq({
   connectTimeoutMs = 5_000,
   heartbeatSeconds = 10,

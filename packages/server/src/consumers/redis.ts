@@ -1,4 +1,3 @@
-/** Entries of a stream of Redis, through ioredis. */
 import { type Consumption, consumeRedis } from "rowpost/consume";
 import { redisOptionsFromUrl } from "rowpost/redis";
 import { redisClient } from "../clients/redis.ts";

@@ -1,4 +1,3 @@
-/** Messages of a topic of RocketMQ 5, through its proxy. */
 import { consumeRocketmq } from "rowpost/consume";
 import { rocketmqOptionsFromUrl } from "rowpost/rocketmq";
 import type { Consume } from "./place.ts";

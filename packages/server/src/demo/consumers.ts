@@ -1,4 +1,3 @@
-/** The consumers that the demo brings, by the kind of broker; HTTP needs no broker. */
 import type { StartConsumer } from "./consumer.ts";
 
 export const CONSUMERS: Readonly<Record<string, () => Promise<StartConsumer>>> = {

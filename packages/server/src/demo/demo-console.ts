@@ -1,4 +1,3 @@
-/** The console over the demo's own tables, for as long as the demo runs. */
 import { defaultLayout, type MetricsRegistry } from "rowpost";
 import { serveConsole } from "../cli/console-options.ts";
 import { CommandFailure } from "../failure.ts";
@@ -6,7 +5,6 @@ import { httpAddress } from "../http-address.ts";
 import type { DemoPlace } from "./place.ts";
 import { troubleLogger } from "./snapshot.ts";
 
-/** What the demo has for it. */
 export interface DemoConsoleParts {
   readonly place: Pick<DemoPlace, "database" | "address">;
   readonly metrics: MetricsRegistry;
@@ -15,10 +13,9 @@ export interface DemoConsoleParts {
   readonly onTrouble: (text: string) => void;
 }
 
-/** Where it is looked for first; where something else is there, any free port. */
+/** Preferred port; any free one if it is taken. */
 const PORT = "7070";
 
-/** Serves it to this machine, and says its link. */
 export async function openDemoConsole(
   parts: DemoConsoleParts,
   port: string = PORT,

@@ -1,7 +1,4 @@
-/**
- * The demo: a shop, its relay and a real consumer, put together, watched, and judged by what the
- * consumer's own table has.
- */
+/** The demo: a shop, its relay and a real consumer, judged by the consumer's own table. */
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createMetricsRegistry, createOutbox, createRelay, defaultLayout, migrate, type Relay } from "rowpost";
@@ -22,19 +19,15 @@ import { isGood, judge, type Verdict, verdictLine } from "./verdict.ts";
 import { createView, type View } from "./view.ts";
 
 export interface DemoOptions {
-  /** Undefined: a SQLite file in a temporary folder. */
   readonly database: DatabaseAddress | undefined;
   /** Of a broker that {@link CONSUMERS} has; undefined: HTTP to a consumer on this host. */
   readonly brokerUrl: string | undefined;
-  /** Orders to place; undefined: without end. */
   readonly orders: number | undefined;
   readonly ratePerSecond: number | undefined;
-  /** End when all orders are placed and settled. */
   readonly once: boolean;
   readonly keep: boolean;
 }
 
-/** Everything of one run. */
 interface Run {
   readonly place: DemoPlace;
   readonly tables: DemoTables;
@@ -46,17 +39,14 @@ interface Run {
   readonly view: View;
 }
 
-/**
- * Nothing moved for this long: what is still missing is lost, or will take longer than anybody
- * wants to look.
- */
+/** Without progress for this long, the missing messages count as lost. */
 const STALLED_MS = 30_000;
 const LOOK_MS = 100;
 const LEASES_MS = 1_000;
 
 /**
- * Runs it. 0: nothing was lost, nothing phantom, everything sent; else 1. Prints the verdict as the
- * last line.
+ * Returns 0 if nothing was lost or phantom and everything was sent, else 1. The verdict is the last
+ * line.
  */
 export async function runDemo(context: CommandContext, options: DemoOptions): Promise<ExitCode> {
   const view = createView(context);
@@ -120,18 +110,17 @@ async function prepare(
     broker: consumer.broker,
     types: [orderCreated],
     label: `${hostname()}:${process.pid}`,
-    // Short waits, so that what the consumer refused is seen to arrive. A real relay is more
-    // patient.
+    // Short waits, so that refused messages are seen to arrive. A real relay is more patient.
     retry: { baseMs: 50, factor: 2, maxMs: 1_000, maxAttempts: 20 },
     poll: { minMs: 5, maxMs: 50 },
-    // The picture and the last line tell what happened.
+    // The picture and the last line show what happened.
     logger: "silent",
   });
   listen(relay, recent);
   await relay.start();
   atEnd(() => relay.stop());
   view.say(`orders in ${place.address.label}, messages to ${consumer.label}`);
-  // One that ends by itself would end under the eyes of whoever opens the link.
+  // A demo that ends by itself would close while its link is in use.
   if (!options.once) {
     const served = await openDemoConsole({ place, metrics, isReady: () => relay.health().ready, say, onTrouble });
     atEnd(() => served.close());
@@ -168,9 +157,7 @@ function listen(relay: Relay, recent: Recent): void {
   relay.on("databaseAway", ({ error }) => recent.failure(`database away: ${String(error)}`));
 }
 
-/**
- * Shows the run until it is over: a signal, or with `once` all orders placed and consumed.
- */
+/** Shows the run until a signal, or with `once` until all orders are placed and consumed. */
 async function watch(run: Run, options: DemoOptions, signal: AbortSignal): Promise<void> {
   const { shop, orders, tables, recent, view } = run;
   let placed = false;
@@ -204,12 +191,10 @@ async function watch(run: Run, options: DemoOptions, signal: AbortSignal): Promi
   if (placed) await shop.done;
 }
 
-/** All messages have their final state. */
 function isSettled(states: StateCounts, { shop }: Run): boolean {
   return states.consumed + states.failed === shop.committed;
 }
 
-/** Who holds the shards, looked at once a second. */
 function createLeaseLook({ place }: Run): { look(): Promise<Snapshot["leases"]>; close(): Promise<void> } {
   const admin = place.database.messageAdmin({ layout: defaultLayout });
   let lookedAt = Number.NEGATIVE_INFINITY;

@@ -1,6 +1,6 @@
 /**
- * A real receiver of webhooks on 127.0.0.1 that often enough is busy, slow to recover, drops the
- * connection, or gets a request twice.
+ * A webhook receiver on 127.0.0.1 that is sometimes busy, slow, drops the connection, or gets a
+ * request twice.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -10,13 +10,11 @@ import { consumeWebhooks } from "rowpost/consume";
 import { http } from "rowpost/http";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 
-/** What the consumer does to a request, and how often. */
 const TROUBLE = { "503": 0.05, "429": 0.01, "dropped before": 0.02, "dropped after": 0.02, "came twice": 0.02 };
 type Trouble = keyof typeof TROUBLE;
 
 const TOPIC = "orders";
 
-/** Starts it on a free port. */
 export async function startHttpConsumer({ atEnd, orders }: ConsumerParts): Promise<DemoConsumer> {
   const secret = `whsec_${randomBytes(24).toString("base64")}`;
   const trouble = new Map<string, number>();
@@ -34,9 +32,9 @@ export async function startHttpConsumer({ atEnd, orders }: ConsumerParts): Promi
     if (what === "dropped before") return void response.destroy();
     const received = { headers: request.headers, body: await bodyOf(request) };
     const { status, headers, body } = await webhooks.receive(received);
-    // As a proxy does that has lost the answer.
+    // Like a proxy that has lost the answer.
     if (what === "came twice") await webhooks.receive(received);
-    // The relay cannot know whether the order arrived; the table does: it is confirmed.
+    // The relay cannot know whether the order arrived, but the table shows that it is confirmed.
     if (what === "dropped after") return void response.destroy();
     response.writeHead(status, headers).end(body);
   }

@@ -1,4 +1,3 @@
-/** A real Kafka consumer. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin, Kafka } from "kafkajs";
 import { kafkaFromUrl, kafkaOptionsFromUrl } from "rowpost/kafka";
@@ -12,7 +11,6 @@ const PARTITIONS = 4;
 /** An interrupted run keeps its partitions for this long. */
 const TIMES = { sessionTimeout: 6_000, heartbeatInterval: 1_000 };
 
-/** Makes the topic where it is missing, and begins to receive. */
 export const startKafkaConsumer: StartConsumer = async (url, parts) => {
   const { atEnd, environment, orders } = parts;
   const settings = kafkaOptionsFromUrl(url, environment);
@@ -44,7 +42,7 @@ async function prepareTopic(client: Kafka, { say }: ConsumerParts): Promise<void
   }
 }
 
-/** kafkajs' own wait for leaders fails while the broker has not heard of its new topic yet. */
+/** kafkajs' own wait for leaders fails until the broker knows its new topic. */
 async function hasLeaders(admin: Admin): Promise<boolean> {
   try {
     const { topics } = await admin.fetchTopicMetadata({ topics: [TOPIC] });

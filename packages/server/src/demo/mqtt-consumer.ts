@@ -1,4 +1,3 @@
-/** A real MQTT subscriber. */
 import { connectAsync, type IClientOptions } from "mqtt";
 import { fromMqtt, type MqttPacket } from "rowpost/inbox";
 import { type MqttOptions, mqttFromUrl, mqttOptionsFromUrl } from "rowpost/mqtt";
@@ -16,7 +15,7 @@ export const startMqttConsumer: StartConsumer = async (url, { atEnd, environment
   const client = await connectAsync(clientOptions(settings));
   atEnd(() => client.endAsync());
   client.on("error", (error) => onTrouble(`consumer: ${error.message}`));
-  // Instead of its "message" event: the server gets the receipt when the order has been handled.
+  // Replaces the "message" event, so that the server gets the receipt after the order is handled.
   client.handleMessage = (packet, acknowledge) => {
     orders.receive(() => fromMqtt(packet as MqttPacket)).then(() => acknowledge(), acknowledge);
   };
@@ -26,7 +25,6 @@ export const startMqttConsumer: StartConsumer = async (url, { atEnd, environment
   return { broker, topic: TOPIC, label: `${protocol}://${host}:${port} topic ${topic}` };
 };
 
-/** The same settings in the client's own words. */
 function clientOptions({ servers, user, password, tls }: MqttOptions): IClientOptions {
   const [first = ""] = [servers].flat().flatMap((text) => text.split(","));
   const { serverName, ...details } = typeof tls === "object" ? tls : {};

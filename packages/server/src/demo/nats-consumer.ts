@@ -1,4 +1,3 @@
-/** A real JetStream consumer. */
 import { AckPolicy, DeliverPolicy, type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { BrokerError } from "rowpost";
@@ -9,17 +8,16 @@ import type { StartConsumer } from "./consumer.ts";
 
 const TOPIC = "rowpost_demo_orders";
 const STREAM = "ROWPOST_DEMO";
-/** The server forgets the consumer of a demo that was killed after this time, in nanoseconds. */
+/** The server drops a killed demo's consumer after this time, in nanoseconds. */
 const FORGOTTEN_AFTER_NS = 30_000_000_000;
 
-/** Makes a stream where no one takes the demo's subject, and begins to receive. */
 export const startNatsConsumer: StartConsumer = async (url, { atEnd, environment, orders, say }) => {
   const settings = natsOptionsFromUrl(url, environment);
   const { domain } = settings;
   const subject = `${typeof settings.subject === "string" ? settings.subject : ""}${TOPIC}`;
   const broker = natsFromUrl(url, environment);
   atEnd(() => broker.close());
-  // First, because its advice is better than the client's. A stream that is missing is made below.
+  // First, because its advice is better than the client's. A missing stream is created below.
   await broker.check().catch((error: unknown) => {
     if (!(error instanceof BrokerError && error.code === "STREAM_NOT_FOUND")) throw error;
   });
@@ -28,7 +26,7 @@ export const startNatsConsumer: StartConsumer = async (url, { atEnd, environment
   const manager = await jetstreamManager(connection, domain === undefined ? {} : { domain });
   const { stream, isOurs } = await streamOf(manager, subject, settings, say);
   if (isOurs) atEnd(() => manager.streams.delete(stream));
-  // From now on: what earlier runs left in the stream is none of this run's business.
+  // Starts at new messages, ignoring those of earlier runs.
   const { name: group } = await manager.consumers.add(stream, {
     ack_policy: AckPolicy.Explicit,
     deliver_policy: DeliverPolicy.New,

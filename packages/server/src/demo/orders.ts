@@ -1,6 +1,6 @@
 /**
- * What the demo's consumer does with an order, whatever broker brought it: its effect and the
- * confirmation, once, in the transaction in which the inbox remembers the message.
+ * Handles the demo's orders from any broker: the effect and the confirmation, once, in the
+ * transaction of the inbox.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, describeError, type Logger, type Outbox, type Transaction } from "rowpost";
@@ -8,21 +8,15 @@ import { createInbox, type Inbox, MissingIdentityError, type ReceivedMessage } f
 import type { CommonOptions } from "../consumers/place.ts";
 import { insertEffect, isOfRun, ORDER_TYPE } from "./tables.ts";
 
-/** What a consumer hands its messages to. */
 export interface Orders {
-  /** For a consumer of `rowpost/consume`, which is told nothing else but where it reads. */
   readonly options: CommonOptions;
   /**
-   * The same for a client that has no consumer there. When it resolves, the broker may be told that
-   * the message is done; rejects only when the run is over. `read` gives the identity, such as
-   * `fromSqs`.
+   * For clients without a consumer there. Acknowledge the message when it resolves; rejects only
+   * when the run is over. `read` returns the identity, such as `fromSqs`.
    */
   receive(read: () => ReceivedMessage): Promise<void>;
-  /** Different orders. */
   readonly received: number;
-  /** Times that an order came again: "at least once" allows it. */
   readonly duplicates: number;
-  /** Gives up what cannot be handled. */
   close(): void;
 }
 
@@ -33,12 +27,9 @@ export interface OrdersParts {
   readonly logger: Logger;
 }
 
-/** Name of the consumer in the inbox. */
 const CONSUMER = "demo";
-/** Between two tries while the database is away. */
 const AGAIN_MS = 200;
 
-/** Makes the inbox's table where it is missing. */
 export async function openOrders({ database, outbox, run, logger }: OrdersParts): Promise<Orders> {
   const inbox = createInbox({ database, consumer: CONSUMER, logger: "silent" });
   await inbox.migrate();
@@ -54,7 +45,7 @@ export async function openOrders({ database, outbox, run, logger }: OrdersParts)
   };
 
   async function handler({ type, key }: ReceivedMessage, { tx }: { readonly tx: Transaction }): Promise<void> {
-    // Another program, or an earlier run, may share the topic.
+    // Another program or an earlier run may share the topic.
     if (type !== ORDER_TYPE || !isOfRun(run, key)) return;
     await tx.query(insertEffect(database.dialect), [key]);
     await outbox.confirm([{ type, key }], { tx });
@@ -66,7 +57,7 @@ export async function openOrders({ database, outbox, run, logger }: OrdersParts)
       handler,
       logger,
       retry: { maxAttempts: Number.POSITIVE_INFINITY, maxMs: AGAIN_MS },
-      // Without an identity it is another program's: it counts as handled.
+      // A message without identity is another program's and counts as handled.
       unhandled: () => undefined,
     },
     async receive(read) {

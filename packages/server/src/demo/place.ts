@@ -1,7 +1,4 @@
-/**
- * Where the demo's tables are: a SQLite file of its own in a temporary folder, or the database that
- * the user named.
- */
+/** Location of the demo's tables: a SQLite file in a temporary folder, or the given database. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,11 +15,10 @@ import {
 export interface DemoPlace {
   readonly database: Database;
   readonly address: DatabaseAddress;
-  /** Closes the database, and removes the temporary folder unless it is to be kept. */
+  /** Closes the database, and removes the temporary folder unless it is kept. */
   close(): Promise<void>;
 }
 
-/** A new SQLite file. */
 export async function temporaryPlace(keep: boolean): Promise<DemoPlace> {
   const folder = await mkdtemp(join(tmpdir(), "rowpost-demo-"));
   const address = parseDatabaseUrl(`sqlite:${join(folder, "demo.db")}`, {});
@@ -37,7 +33,6 @@ export async function temporaryPlace(keep: boolean): Promise<DemoPlace> {
   };
 }
 
-/** The user's database; made where the server has none of that name. */
 export async function namedPlace(address: DatabaseAddress, say: (text: string) => void): Promise<DemoPlace> {
   checkSqliteFile(address, true);
   if (address.engine !== "sqlite" && (await isMissing(address))) {
@@ -62,7 +57,7 @@ async function isMissing(address: DatabaseAddress): Promise<boolean> {
   }
 }
 
-/** On the server's own database: `postgres` there, none at all on MySQL. */
+/** Connects to the server's own database: `postgres` there, none on MySQL. */
 async function createDatabase(address: DatabaseAddress): Promise<void> {
   const isPostgres = address.engine === "postgres";
   const url = new URL(address.url);

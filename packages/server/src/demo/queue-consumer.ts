@@ -1,4 +1,3 @@
-/** A real consumer group of the message queue. */
 import { fromQueue } from "rowpost/inbox";
 import { queueBroker } from "rowpost/queue";
 import { brokerLabel } from "../broker-url.ts";
@@ -9,7 +8,6 @@ const TOPIC = "rowpost_demo_orders";
 const GROUP = "rowpost_demo";
 const PARTITIONS = 4;
 
-/** Makes tables and topic where they are missing, and begins to receive. */
 export const startQueueConsumer: StartConsumer = async (url, { atEnd, environment, database, orders, say }) => {
   const opened = await openQueue(url, environment, database);
   atEnd(() => opened.close());

@@ -1,4 +1,3 @@
-/** A real RabbitMQ consumer. */
 import { randomBytes } from "node:crypto";
 import type { Channel } from "amqplib";
 import { rabbitmq, rabbitmqOptionsFromUrl } from "rowpost/rabbitmq";
@@ -7,15 +6,14 @@ import { connectRabbitmq, consumeRabbitmqQueue } from "../consumers/rabbitmq.ts"
 import type { StartConsumer } from "./consumer.ts";
 
 /**
- * A fanout exchange: each run has a queue of its own there, so that runs side by side do not take
- * each other's orders.
+ * A fanout exchange with a queue for each run, so that parallel runs do not take each other's
+ * orders.
  */
 const EXCHANGE = "rowpost_demo_orders";
 const TOPIC = "rowpost_demo_orders";
-/** The queue of a run that was killed is deleted by the server after this time. */
+/** The server deletes a killed run's queue after this time. */
 const EXPIRES_MS = 600_000;
 
-/** Makes the exchange where it is missing, and a queue, and begins to receive. */
 export const startRabbitmqConsumer: StartConsumer = async (url, { atEnd, environment, orders }) => {
   const settings = { ...rabbitmqOptionsFromUrl(url, environment), exchange: EXCHANGE };
   const queue = `${EXCHANGE}_${randomBytes(6).toString("hex")}`;
@@ -39,7 +37,7 @@ export const startRabbitmqConsumer: StartConsumer = async (url, { atEnd, environ
       await channel.bindQueue(queue, EXCHANGE, "");
     });
   } catch (error) {
-    // What it says about a wrong address or account helps more.
+    // Its errors about address or account help more.
     await broker.check();
     throw error;
   }

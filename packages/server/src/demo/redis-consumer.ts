@@ -1,4 +1,4 @@
-/** A real consumer group on a Redis stream, one for each run. */
+/** A consumer group on a Redis stream, one for each run. */
 import { randomBytes } from "node:crypto";
 import { redisFromUrl, redisOptionsFromUrl } from "rowpost/redis";
 import { brokerLabel } from "../broker-url.ts";
@@ -9,14 +9,13 @@ import type { StartConsumer } from "./consumer.ts";
 const TOPIC = "rowpost_demo_orders";
 
 /**
- * Runs side by side read the same stream, each with a group of its own; the last one removes it. In
- * one step, so that no run begins in between.
+ * Parallel runs read the same stream with a group each; the last one removes the stream. A script,
+ * so that no run begins in between.
  */
 const REMOVE_GROUP = `
 redis.call("XGROUP", "DESTROY", KEYS[1], ARGV[1])
 if #redis.call("XINFO", "GROUPS", KEYS[1]) == 0 then redis.call("DEL", KEYS[1]) end`;
 
-/** Makes stream and group where they are missing, and begins to read. */
 export const startRedisConsumer: StartConsumer = async (url, { atEnd, environment, orders }) => {
   const options = redisOptionsFromUrl(url, environment);
   const stream = options.streamOf?.(TOPIC) ?? TOPIC;

@@ -1,7 +1,7 @@
 /**
- * A real RocketMQ consumer. RocketMQ's gRPC protocol cannot make its topic and group; mqadmin does.
- * In a checkout of this repository the script `tools/services/rocketmq` runs mqadmin for a server
- * on this host; elsewhere the commands to run are told.
+ * RocketMQ's gRPC protocol cannot create topic and group; mqadmin can. In a checkout of this
+ * repository the script `tools/services/rocketmq` runs mqadmin for a server on this host; elsewhere
+ * the demo prints the commands.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -22,13 +22,9 @@ const COMMANDS = [
   `mqadmin updateTopic -n NAMESERVER:9876 -c DefaultCluster -t ${TOPIC} -a +message.type=NORMAL`,
   `mqadmin updateSubGroup -n NAMESERVER:9876 -c DefaultCluster -g ${GROUP}`,
 ].join(" && ");
-/**
- * The proxy learns of a new topic or group within this time; its cache of "there is none" may be 20
- * s old.
- */
+/** The proxy sees a new topic or group within this time; a cached "missing" may be 20 s old. */
 const LEARN_MS = 30_000;
 
-/** Makes topic and group where they are missing, and begins to receive. */
 export const startRocketmqConsumer: StartConsumer = async (url, { atEnd, environment, orders, say }) => {
   const broker = rocketmqFromUrl(url, environment);
   atEnd(() => broker.close());

@@ -1,6 +1,6 @@
 /**
- * A small shop: each order is one transaction with the order's row and its message. Some
- * transactions roll back on purpose.
+ * A small shop: each order is one transaction with its row and its message. Some transactions roll
+ * back on purpose.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, describeError, type Outbox, type Transaction } from "rowpost";
@@ -11,14 +11,12 @@ export interface ShopOptions {
   readonly outbox: Outbox;
   readonly topic: string;
   readonly run: string;
-  /** Orders to place, those that are rolled back included; Infinity: until the signal. */
   readonly orders: number;
-  /** Orders a second; undefined: as fast as it goes. */
   readonly ratePerSecond: number | undefined;
-  /** Transactions side by side. SQLite has one writer. */
+  /** Parallel transactions. SQLite has one writer. */
   readonly workers: number;
   readonly signal: AbortSignal;
-  /** Is the order in the table? Asked after a COMMIT without an answer. */
+  /** Whether the order is in the table, asked after a COMMIT without an answer. */
   readonly hasOrder: (orderNo: string) => Promise<boolean>;
   readonly onTrouble: (text: string) => void;
 }
@@ -27,19 +25,17 @@ export interface Shop {
   readonly committed: number;
   readonly rolledBack: number;
   /**
-   * Resolves when all orders are placed, or the signal is aborted and the open transactions have
-   * ended.
+   * Resolves when all orders are placed, or after an abort when the open transactions have ended.
    */
   readonly done: Promise<void>;
 }
 
-/** Thrown inside a transaction to roll it back: what a business rule does. */
+/** Thrown in a transaction to roll it back, like a business rule. */
 class OrderRefused extends Error {}
 
 const CUSTOMERS = ["王芳", "李伟", "张敏", "Grace", "Edsger", "Barbara"] as const;
 const ARTICLES = ["tea 茶", "paper 纸", "ink 墨", "brush 笔", "stone 砚"] as const;
 
-/** Opens the shop. */
 export function openShop(options: ShopOptions): Shop {
   const { signal } = options;
   const beganAt = performance.now();
@@ -73,8 +69,8 @@ export function openShop(options: ShopOptions): Shop {
 }
 
 /**
- * Places one order, again when the database was in the way. True: its transaction committed.
- * A COMMIT without an answer may have taken effect; only the table knows.
+ * Places one order, retrying on database errors. True: its transaction committed. After a COMMIT
+ * without an answer only the table shows it.
  */
 async function place(options: ShopOptions, index: number): Promise<boolean> {
   const orderNo = orderNumber(options.run, index);
@@ -92,7 +88,7 @@ async function place(options: ShopOptions, index: number): Promise<boolean> {
   }
 }
 
-/** About a minute of a database that is away. */
+/** About a minute without a database. */
 const MOST_ATTEMPTS = 60;
 
 async function placeIn(tx: Transaction, options: ShopOptions, orderNo: string, index: number): Promise<void> {
@@ -100,8 +96,8 @@ async function placeIn(tx: Transaction, options: ShopOptions, orderNo: string, i
   const amountCents = 100 + ((index * 7_919) % 100_000);
   const order = { orderNo, customer, article: ARTICLES[index % ARTICLES.length], amountCents };
   await tx.query(insertOrder(options.database.dialect), [orderNo, `customer-${index % CUSTOMERS.length}`, amountCents]);
-  // Every twentieth fails before its message is written, every twentieth after it: neither may ever
-  // reach the consumer.
+  // Every twentieth order fails before its message is written and every twentieth after it; neither
+  // may reach the consumer.
   if (index % 20 === 7) throw new OrderRefused("out of stock");
   await options.outbox.enqueue(tx, orderCreated.message({ key: orderNo, topic: options.topic, body: order }));
   if (index % 20 === 17) throw new OrderRefused("payment declined");

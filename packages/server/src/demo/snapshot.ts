@@ -1,15 +1,12 @@
-/** What the demo shows at one moment. */
 import { describeError, type Logger } from "rowpost";
 import type { StateCounts } from "./tables.ts";
 
-/** A failure that the relay or the shop met. */
 export interface Trouble {
   readonly atMs: number;
   readonly text: string;
 }
 
 export interface Snapshot {
-  /** From where to where. */
   readonly database: string;
   readonly consumer: string;
   readonly committed: number;
@@ -18,21 +15,17 @@ export interface Snapshot {
   readonly received: number;
   readonly duplicates: number;
   readonly trouble: ReadonlyMap<string, number>;
-  /** Messages sent in each of the last seconds, the newest last. */
   readonly rates: readonly number[];
   readonly leases: readonly { readonly label: string; readonly shards: number; readonly of: number }[];
   readonly lastFailures: readonly Trouble[];
 }
 
-/** How often the rate is measured. */
 const RATE_MS = 1_000;
 const RATES = 40;
 const FAILURES = 5;
 
-/** Collects what lies between two snapshots: rates and the last failures. */
 export interface Recent {
   failure(text: string): void;
-  /** Looks at the number of messages sent so far. */
   sent(total: number): void;
   readonly rates: readonly number[];
   readonly lastFailures: readonly Trouble[];
@@ -59,7 +52,6 @@ export function createRecent(now: () => number = () => performance.now()): Recen
   };
 }
 
-/** Tells warnings and errors as trouble: the picture has a place for that. */
 export function troubleLogger(who: string, onTrouble: (text: string) => void): Logger {
   const tell = (text: string, fields?: Readonly<Record<string, unknown>>): void => {
     const error = fields?.["error"];

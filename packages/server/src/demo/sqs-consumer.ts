@@ -1,4 +1,3 @@
-/** A real SQS consumer. */
 import {
   CreateQueueCommand,
   DeleteMessageBatchCommand,
@@ -13,10 +12,8 @@ import type { Orders } from "./orders.ts";
 
 const TOPIC = "rowpost_demo_orders";
 const MOST_MESSAGES = 10;
-/** Seconds that the server waits for the first one. */
 const WAIT = 1;
 
-/** Makes a queue for the time of the demo, and begins to receive. */
 export const startSqsConsumer: StartConsumer = async (url, { atEnd, orders, onTrouble, say }) => {
   const settings = sqsOptionsFromUrl(url);
   const broker = sqsFromUrl(url);

@@ -1,16 +1,14 @@
 /**
- * The shop's own table, and what the demo reads to judge itself: the tables are the truth, not the
- * demo's counters.
+ * The shop's table, and the queries by which the demo judges itself: by the tables, not by
+ * counters.
  */
 import { type Database, type MessageType, messageType, type TableLayout } from "rowpost";
 import { type DialectName, MESSAGE_STATES, type MessageState, type Session } from "rowpost/admin";
 
-/** Type of the demo's messages. */
 export const ORDER_TYPE = "demo.order.created";
-/** An order that the consumer has not had by then is sent again: before the demo gives it up. */
+/** An order not consumed by then is sent again, before the demo gives it up. */
 const CONFIRMED_WITHIN_MS = 20_000;
 
-/** What the shop sends. */
 export interface Order {
   readonly orderNo: string;
   readonly customer: string | undefined;
@@ -18,56 +16,41 @@ export interface Order {
   readonly amountCents: number;
 }
 
-/** The shop's message type: the consumer confirms each order. */
 export const orderCreated: MessageType<Order> = messageType<Order>(ORDER_TYPE, {
   topic: "orders",
   confirm: { withinMs: CONFIRMED_WITHIN_MS },
 });
 
-/**
- * Order numbers of one run begin with this, so that a run on a database of earlier runs counts its
- * own orders only.
- */
+/** Prefix of a run's order numbers, so that it counts only its own orders. */
 export function orderNumber(run: string, index: number): string {
   return `${run}-${String(index).padStart(6, "0")}`;
 }
 
-/** Whether an order number is one of this run. */
 export function isOfRun(run: string, orderNo: string): boolean {
   return orderNo.startsWith(`${run}-`);
 }
 
-/** INSERT of one order. Parameters: number, customer, amount in cents. */
 export function insertOrder(dialect: DialectName): string {
   const values = dialect === "postgres" ? "$1, $2, $3" : "?, ?, ?";
   return `INSERT INTO demo_order (order_no, customer, amount_cents) VALUES (${values})`;
 }
 
-/** INSERT of what the consumer does with an order. Parameter: its number. */
 export function insertEffect(dialect: DialectName): string {
   return `INSERT INTO demo_effect (order_no) VALUES (${dialect === "postgres" ? "$1" : "?"})`;
 }
 
-/** How many messages of this run are in which state. */
 export type StateCounts = Readonly<Record<MessageState, number>>;
 
-/** Reads on a connection of the demo's own, beside the shop and the relay. */
 export interface DemoTables {
-  /** Makes the shop's table and the consumer's where they are not there. */
   create(): Promise<void>;
-  /** Numbers of the orders whose transactions committed. */
   committedOrders(): Promise<Set<string>>;
-  /** How often each order took effect in the consumer's table. */
   effects(): Promise<Map<string, number>>;
   hasOrder(orderNo: string): Promise<boolean>;
   messageStates(): Promise<StateCounts>;
   close(): Promise<void>;
 }
 
-/**
- * Opens nothing before the first use; a connection that was lost is made anew. `run` is made of
- * letters and digits.
- */
+/** Connects at the first use and reconnects after a loss. `run` has only letters and digits. */
 export function createDemoTables(database: Database, layout: TableLayout, run: string): DemoTables {
   let session: Promise<Session> | undefined;
 
@@ -92,7 +75,7 @@ export function createDemoTables(database: Database, layout: TableLayout, run: s
   amount_cents INTEGER NOT NULL
 )`,
       );
-      // Nothing in it forbids a second effect: that is what the inbox is for.
+      // No unique key forbids a second effect: that is up to the inbox.
       await rows("demoCreateEffect", "CREATE TABLE IF NOT EXISTS demo_effect (order_no VARCHAR(64) NOT NULL)");
     },
     async committedOrders() {

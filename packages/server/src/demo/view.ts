@@ -1,4 +1,4 @@
-/** The demo's picture: redrawn in place on a terminal, a line a second elsewhere. */
+/** The demo's display: redrawn in place on a terminal, a line a second elsewhere. */
 import { styleText } from "node:util";
 import { MESSAGE_STATES } from "rowpost/admin";
 import { stateText, withoutControls } from "../cli/output.ts";
@@ -7,17 +7,13 @@ import type { Snapshot } from "./snapshot.ts";
 
 export interface View {
   show(snapshot: Snapshot): void;
-  /** A line that stays. */
   say(text: string): void;
-  /** Leaves the last picture, and gives the cursor back. */
   end(): void;
 }
 
-/** Milliseconds between two pictures, and between two lines. */
 const PICTURE_MS = 200;
 const LINE_MS = 1_000;
 
-/** Makes the view for standard output as it is. */
 export function createView(context: CommandContext): View {
   return context.stdout.isTTY === true ? createPicture(context) : createLines(context);
 }
@@ -30,7 +26,7 @@ function createLines(context: CommandContext): View {
       if (performance.now() - shownAt < LINE_MS) return;
       shownAt = performance.now();
       const line = lineOf(context, snapshot);
-      // Nothing new: nothing to read.
+      // Prints only changes.
       if (line !== lastLine) context.stdout.write(`${line}\n`);
       lastLine = line;
     },
@@ -49,7 +45,7 @@ function lineOf(context: CommandContext, snapshot: Snapshot): string {
 }
 
 function statesText(context: CommandContext, { states }: Snapshot): string {
-  // The states that this demo cannot reach are shown only when somebody put messages there by hand.
+  // States that this demo cannot reach are shown only for messages put there by hand.
   const shown = MESSAGE_STATES.filter((state) => states[state] > 0 || state !== "suspended");
   return shown.map((state) => `${stateText(context, state)} ${states[state]}`).join(" · ");
 }
@@ -61,9 +57,9 @@ function createPicture(context: CommandContext): View {
   let last: Snapshot | undefined;
 
   function draw(snapshot: Snapshot): void {
-    // A terminal that does not know its width says 0.
+    // A terminal of unknown width reports 0.
     const width = stdout.columns || 80;
-    // Lines above the top of the window could not be drawn again.
+    // Lines above the window could not be redrawn.
     const most = (stdout.rows || 24) - 1;
     const lines = pictureOf(context, snapshot)
       .slice(0, most)
@@ -125,8 +121,8 @@ const WIDE =
 const ESCAPE = "\u001b";
 
 /**
- * At most `width` columns: a line that wraps would break the redrawing. Colors take no column, and
- * are ended where the line is cut.
+ * Cuts to `width` columns, since a wrapped line would break the redrawing. Colors take no column
+ * and are ended at the cut.
  */
 export function cut(line: string, width: number): string {
   let columns = 0;

@@ -1,4 +1,3 @@
-/** The part of the route table about alerts. */
 import { alertList, channelTested, silenceAdded, silenceBody, silenceEnded } from "./alert-schemas.ts";
 import { change, look, type Route } from "./route.ts";
 import { reasonBody } from "./schemas.ts";

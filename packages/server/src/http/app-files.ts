@@ -1,6 +1,6 @@
 /**
- * The app's files, read once and served from memory: what is asked for is a key of a map, and no
- * path of a file system.
+ * The app's files, read once and served from memory: a request is looked up in a map, never in the
+ * file system.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -28,10 +28,10 @@ interface AppFile {
   readonly etag: string;
 }
 
-/** Where the build of the app puts it: `dist/console/`, beside this file's build. */
+/** Output of the app's build: `dist/console/`, beside this file's build. */
 const BUILT = fileURLToPath(new URL("../../dist/console/", import.meta.url));
 
-/** Answers GETs outside the API. `folder`: another place of the built app, for tests. */
+/** Answers GETs outside the API. `folder`: for tests. */
 export function createAppFiles(basePath: string, folder: string = BUILT): (request: Request, path: string) => Response {
   const files = readFiles(folder, basePath);
   return (request, path) => {
@@ -64,7 +64,7 @@ function readFiles(folder: string, basePath: string): ReadonlyMap<string, AppFil
   return files;
 }
 
-/** All addresses of the app are relative to this one, behind whatever prefix it is served. */
+/** All addresses of the app are relative to this one, whatever its prefix. */
 function withBase(html: Buffer, basePath: string): Buffer {
   const href = basePath === "/" ? "/" : `${basePath}/`;
   return Buffer.from(

@@ -1,4 +1,3 @@
-/** The part of the route table that means many messages. */
 import {
   changedCount,
   operationAnswer,
@@ -14,7 +13,7 @@ import {
 import { change, look, lookFiltered, type Route } from "./route.ts";
 import { reasonBody } from "./schemas.ts";
 
-/** The preview, not a version, says what was seen. */
+/** The preview replaces the version check. */
 const widely = { method: "POST", role: "operator", changes: true, limited: "filtered" } as const;
 
 export const BULK_ROUTES = {

@@ -1,4 +1,4 @@
-/** What goes in and comes out of changes that mean many messages: rules, topics, operations. */
+/** Schemas for changes of many messages: rules, topics, operations. */
 import { z } from "zod";
 import { anyState, count, instant, instantOrNull, message, messageId, reason, state, text } from "./schemas.ts";
 
@@ -6,7 +6,7 @@ export const operationId = z.uuid({ error: "must be the id of an operation" });
 
 const kind = z.enum(["retry", "resend", "suspend", "resume", "archive", "delete"]);
 
-/** Which messages; all that is given must hold. */
+/** Selects messages; all given conditions must match. */
 const filter = z.object({
   ids: z.array(messageId).max(1_000).optional(),
   topic: text(255).optional(),
@@ -15,7 +15,6 @@ const filter = z.object({
   keyPrefix: text(255).optional(),
   orderingKey: text(255).optional(),
   states: z.array(state).max(6).optional(),
-  /** Part of the reason of the last failure. */
   reason: text(200).optional(),
   after: instant.optional(),
   before: instant.optional(),
@@ -24,9 +23,9 @@ const filter = z.object({
 export const previewBody = z.object({
   kind,
   filter: filter.default({}),
-  /** Only messages with higher ids: the last one that an interrupted `resend` has changed. */
+  /** Only messages with higher ids: the last one that an interrupted `resend` changed. */
   afterId: messageId.optional(),
-  /** Instead of a filter: the failed messages of this cause, of the newest 10,000. */
+  /** Instead of a filter: the failed messages of this cause, among the newest 10,000. */
   fingerprint: z
     .string()
     .regex(/^[0-9a-f]{16}$/, "must be the fingerprint of a cause")
@@ -38,11 +37,9 @@ export const operation = z.object({
   kind,
   state: z.enum(["preview", "running", "done", "cancelled", "failed"]),
   filter: z.record(z.string(), z.unknown()),
-  /** `gte`: not all were found yet. */
   total: count,
-  /** When it is done these three are the total. */
+  /** When it is done these three add up to the total. */
   changed: z.number(),
-  /** Messages that were left as they are. */
   left: z.number(),
   vanished: z.number(),
   author: z.string(),
@@ -57,14 +54,13 @@ export const preview = z.object({
   operation,
   /** The first 20. */
   samples: z.array(message),
-  /** Then it is forgotten, unless it is started. */
+  /** Dropped after this time unless started. */
   expiresInMs: z.number(),
 });
 
 export const startBody = z.object({
   preview: operationId,
   reason,
-  /** When suspended messages go on by themselves; absent: when they are resumed. */
   until: instant.optional(),
 });
 
@@ -72,7 +68,7 @@ export const operationAnswer = z.object({ operation });
 export const operationList = z.object({ items: z.array(operation), asOf: z.string() });
 export const operationDetail = z.object({
   operation,
-  /** The first 200 of those that were left: somebody else had changed them. */
+  /** The first 200 of those left, which others had changed. */
   conflicts: z.array(z.object({ id: z.string(), state: anyState })),
   asOf: z.string(),
 });
@@ -84,5 +80,4 @@ const scopeValue = text(255).refine((value) => value !== "", "must not be empty"
 export const suspendScopeBody = z.object({ scope, value: scopeValue, reason, until: instant.optional() });
 export const resumeScopeBody = z.object({ scope, value: scopeValue, reason });
 export const resetBackoffBody = z.object({ topic: scopeValue, reason });
-/** How many messages were changed with it. */
 export const changedCount = z.object({ changed: z.number() });

@@ -1,4 +1,3 @@
-/** What a handler gets, and what it gives back. */
 import type { Metrics } from "rowpost";
 import type { z } from "zod";
 import type { AccessService } from "../access/access.ts";
@@ -9,7 +8,7 @@ import type { AnswerOf, ROUTES, RouteName } from "./routes.ts";
 
 type Table = typeof ROUTES;
 
-/** Checked already: rights, query, body, source and id. */
+/** Already checked: rights, query, body, source and id. */
 export interface Call<Name extends RouteName> {
   readonly request: Request;
   readonly principal: Table[Name]["role"] extends "anyone" ? Principal | undefined : Principal;
@@ -24,28 +23,24 @@ export interface Call<Name extends RouteName> {
   readonly body: Table[Name] extends { readonly body: infer Body extends z.ZodType } ? z.output<Body> : undefined;
 }
 
-/** An answer with its headers; or what is no JSON. */
 export type Reply<Name extends RouteName> =
   | { readonly json: AnswerOf<Name>; readonly headers?: Readonly<Record<string, string>> }
   | Response;
 
 export type Handler<Name extends RouteName> = (call: Call<Name>) => Promise<Reply<Name>>;
 
-/** One for each of these routes. */
 export type HandlersOf<Name extends RouteName> = { readonly [Each in Name]: Handler<Each> };
 
-/** What the handlers share. */
 export interface ConsoleParts {
   readonly version: string;
   readonly sources: readonly Source[];
   readonly access: AccessService;
   readonly readOnly: boolean;
   readonly metrics: Metrics;
-  /** Those of `--alerts`; undefined: there are none. */
   readonly alertChannels: AlertChannels | undefined;
 }
 
-/** The source of what belongs to none: logins, and their audit. */
+/** The source for data of no source: logins and their audit. */
 export function firstSource({ sources }: Pick<ConsoleParts, "sources">): Source {
   const [first] = sources;
   if (first === undefined) throw new Error("a console without sources");

@@ -1,4 +1,3 @@
-/** The part of the route table that looks for what went wrong. */
 import { examination, unconfirmedList } from "./care-schemas.ts";
 import { look, type Route } from "./route.ts";
 

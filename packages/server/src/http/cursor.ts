@@ -1,6 +1,6 @@
 /**
- * Where a list goes on, as an opaque text. It belongs to its filter: with another one it would skip
- * rows without a word.
+ * Position in a list as an opaque text. Bound to its filter, since with another one it would
+ * silently skip rows.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -13,13 +13,12 @@ const shape = z.strictObject({
   filter: z.string(),
 });
 
-/** The next page is in this place, behind this id; without an id at its beginning. */
+/** The next page starts in this place after this id; without an id at its beginning. */
 export interface Position {
   readonly place: "live" | "archive";
   readonly beforeId: string | undefined;
 }
 
-/** For `next`. */
 export function encodeCursor(position: Position, filter: unknown): string {
   return Buffer.from(JSON.stringify({ ...position, filter: hashOf(filter) })).toString("base64url");
 }

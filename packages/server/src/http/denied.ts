@@ -1,4 +1,3 @@
-/** Whoever was not allowed to do something is written down. */
 import type { Logger } from "rowpost";
 import type { OperationsStore } from "rowpost/admin";
 import type { Principal } from "../access/principal.ts";
@@ -8,10 +7,9 @@ import type { Route } from "./route.ts";
 import { OtherTopicProblem } from "./topic-limits.ts";
 
 const DENIALS: readonly ProblemCode[] = ["unauthenticated", "forbidden", "read-only", "cross-origin"];
-/** Of people without a name, who could fill the disk: 43,000 rows a day. */
+/** Limits anonymous requests, which could fill the disk: 43,000 rows a day. */
 const NAMELESS_PER_SECOND = 0.5;
 const NAMELESS_AT_ONCE = 50;
-/** Characters of a parameter that are written down. */
 const PARAM_LENGTH = 64;
 
 export type DeniedLog = (denial: {
@@ -23,9 +21,9 @@ export type DeniedLog = (denial: {
 }) => Promise<void>;
 
 /**
- * Makes it. A look by somebody who is not logged in is not written down: every first visit is one.
- * When the entry cannot be written, the denial stands. Where those without a name are too many, the
- * next entry says how many were left out.
+ * Skips reads of users who are not logged in, since every first visit is one. If the entry cannot
+ * be written, the denial stands. When anonymous entries are too many, the next one has the number
+ * left out.
  */
 export function createDeniedLog(store: OperationsStore, logger: Logger): DeniedLog {
   const limit = createRateLimit(NAMELESS_PER_SECOND, { burst: NAMELESS_AT_ONCE });

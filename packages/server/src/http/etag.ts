@@ -1,8 +1,7 @@
-/** The version of a message as an ETag, and back from `If-Match`. */
 import type { MessageSummary } from "rowpost/admin";
 import { Problem } from "./problem.ts";
 
-/** Where the table has no lock_version, the state stands for it. */
+/** In a table without lock_version the state replaces it. */
 export function versionTag({ lockVersion, state }: Pick<MessageSummary, "lockVersion" | "state">): string {
   return `"${lockVersion ?? state}"`;
 }

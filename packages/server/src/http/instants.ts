@@ -1,4 +1,3 @@
-/** Instants of requests. */
 import { Problem } from "./problem.ts";
 
 /** How far away it is. Throws a {@link Problem} for one that has passed. */

@@ -1,7 +1,4 @@
-/**
- * `/metrics`, `/livez` and `/readyz` of the console. What is read from the database is read once
- * for all who ask.
- */
+/** `/metrics`, `/livez` and `/readyz` of the console. Database reads are shared by all callers. */
 import { describeError, type Logger, type MetricsRegistry } from "rowpost";
 import type { AccessService } from "../access/access.ts";
 import type { Source } from "../source.ts";
@@ -14,9 +11,8 @@ export interface MonitoringOptions {
   readonly sources: readonly Source[];
   readonly access: Pick<AccessService, "mayScrape">;
   readonly metrics: MetricsRegistry;
-  /** What else has to be well. */
   readonly isReady: () => boolean;
-  /** A proxy stands before it: who asks from this machine may be it. */
+  /** Behind a proxy, a request from this machine may be the proxy's. */
   readonly isBehindProxy: boolean;
   readonly version: string;
   readonly logger: Logger;
@@ -25,7 +21,7 @@ export interface MonitoringOptions {
 const READY_WITHIN_MS = 2_000;
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
-/** Answers these paths; undefined: it is another one. Never rejects. */
+/** Answers these paths; undefined for others. Never rejects. */
 export function createMonitoring(
   options: MonitoringOptions,
 ): (request: Request, path: string) => Promise<Response> | undefined {
@@ -48,7 +44,7 @@ export function createMonitoring(
       if (await options.access.mayScrape(request, { isOpen })) return undefined;
       return new Problem("unauthenticated", "another machine needs a token, of the role metrics for instance");
     } catch (error) {
-      // Who asks stands in the database, or is known to the program around the console.
+      // Authentication needs the database or the program around the console.
       options.logger.warn("it could not be said who asks for the metrics", { error: describeError(error) });
       return new Problem("database-away", "it cannot be said who asks; a token needs no database");
     }
@@ -78,7 +74,7 @@ export function createMonitoring(
   };
 }
 
-/** A table that is not as the layout says has rejected. */
+/** It rejected because the table does not match the layout. */
 async function answersInTime(answer: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {

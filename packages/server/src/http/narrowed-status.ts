@@ -1,9 +1,9 @@
-/** The look at a table as somebody may see it whose rights reach some topics only. */
+/** The status of a table for a user whose rights cover some topics only. */
 import type { OutboxStatus } from "rowpost/admin";
 import { reaches, type Topics } from "../access/topics.ts";
 import { statesInPart } from "./status-view.ts";
 
-/** Counts are those of their topics, as far as these were counted by topic. */
+/** Counts of the user's topics, as far as they were counted by topic. */
 export function narrowedStatus(status: OutboxStatus, topics: Topics): OutboxStatus {
   if (topics === undefined) return status;
   const counts = status.counts.filter(({ topic }) => reaches(topics, topic));
@@ -26,7 +26,7 @@ export function narrowedStatus(status: OutboxStatus, topics: Topics): OutboxStat
         ...report,
         restingTopics: report.restingTopics.filter(({ topic }) => reaches(topics, topic)),
         moreResting: 0,
-        // It may tell of anybody's message.
+        // It may be about another topic's message.
         lastError: undefined,
       },
     })),

@@ -1,4 +1,4 @@
-/** The console behind a server of Node's, or of a framework that has read the body already. */
+/** The console behind a Node.js server, or a framework that has read the body already. */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
@@ -9,15 +9,14 @@ import { languageOf, Problem, problemResponse } from "./problem.ts";
 export interface NodeListenerOptions {
   readonly fetch: (request: Request) => Promise<Response>;
   readonly logger: Logger;
-  /** Then the last proxy says where a request came from. */
+  /** The last proxy then reports the origin of a request. */
   readonly isBehindProxy: boolean;
-  /** Path under which browsers see it. */
   readonly basePath: string;
 }
 
 /**
- * Express sets these: `body` by express.json(), `originalUrl` and `baseUrl` where `url` lacks the
- * mount path.
+ * Set by Express: `body` by express.json(), `originalUrl` and `baseUrl` where `url` lacks the mount
+ * path.
  */
 interface FrameworkRequest extends IncomingMessage {
   readonly body?: unknown;
@@ -25,7 +24,7 @@ interface FrameworkRequest extends IncomingMessage {
   readonly baseUrl?: string;
 }
 
-/** Makes the listener. What fails in it closes the one connection. */
+/** An error in it closes only that connection. */
 export function nodeListener(
   options: NodeListenerOptions,
 ): (request: IncomingMessage, response: ServerResponse, body?: unknown) => void {
@@ -36,7 +35,7 @@ export function nodeListener(
   );
   let isWarned = false;
 
-  /** The URL as the console takes it: with its base path, or without any prefix. */
+  /** The URL with its base path or without any prefix, as the console expects it. */
   function urlOf({ baseUrl = "", originalUrl, url = "/" }: FrameworkRequest): string {
     if (options.basePath !== "/") return isBelow(originalUrl, options.basePath) ? originalUrl : url;
     if (baseUrl !== "" && !isWarned) {
@@ -72,7 +71,7 @@ function mayHaveBody({ headers, method }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** Whatever read the body has kept it: without this the request would wait for it forever. */
+/** The body was already read, and the request would wait for it for ever. */
 async function answerUnread(
   { logger }: NodeListenerOptions,
   request: IncomingMessage,
@@ -90,12 +89,12 @@ function peerAt(
   { isBehindProxy }: NodeListenerOptions,
 ): Peer {
   const forwarded = headers["x-forwarded-for"];
-  // The last one: it was added by the proxy that is nearest, and those before may be invented.
+  // The last address is from the nearest proxy; earlier ones may be forged.
   const [last] = isBehindProxy ? [forwarded ?? []].flat().join(",").split(",").slice(-1) : [];
   return { address: last?.trim() || socket.remoteAddress, socket: socket.remoteAddress };
 }
 
-/** The stream is empty: the body is made again from what was parsed. */
+/** The stream is empty, so the body is rebuilt from the parsed value. */
 async function answerRead(
   options: NodeListenerOptions,
   request: FrameworkRequest,
@@ -116,7 +115,7 @@ async function answerRead(
 }
 
 async function write(response: ServerResponse, answer: Response): Promise<void> {
-  // Not an object of them: of several cookies it would keep the last.
+  // An object would keep only the last of several cookies.
   response.setHeaders(answer.headers);
   response.writeHead(answer.status);
   response.end(Buffer.from(await answer.arrayBuffer()));

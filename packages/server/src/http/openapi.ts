@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, from the route table. */
+/** The OpenAPI 3.1 document, generated from the route table. */
 import { z } from "zod";
 import { PROBLEM_CODES } from "./problem.ts";
 import type { Route } from "./route.ts";
@@ -6,7 +6,6 @@ import { ROUTES, type RouteName } from "./routes.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Makes it; `version` is that of this package. */
 export function openApiDocument(version: string): Json {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const name of Object.keys(ROUTES) as RouteName[]) {

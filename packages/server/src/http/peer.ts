@@ -1,6 +1,6 @@
-/** Where a request came from, which a `Request` does not say. */
+/** Origin of a request, which a `Request` lacks. */
 export interface Peer {
-  /** Of who asks, as the nearest proxy says; without one that of the socket. */
+  /** Client address from the nearest proxy; without one that of the socket. */
   readonly address: string | undefined;
   /** Of the other end of the connection. */
   readonly socket: string | undefined;
@@ -8,13 +8,12 @@ export interface Peer {
 
 const peers = new WeakMap<Request, Peer>();
 
-/** Notes it. */
 export function withPeer(request: Request, peer: Peer | undefined): Request {
   if (peer !== undefined) peers.set(request, peer);
   return request;
 }
 
-/** The same for a request that is made of another one. */
+/** Copies it to a request made from another. */
 export function samePeer(made: Request, of: Request): Request {
   return withPeer(made, peers.get(of));
 }
@@ -24,7 +23,7 @@ export function socketOf(request: Request): string | undefined {
   return peers.get(request)?.socket;
 }
 
-/** Undefined: nobody knows, as where a program of one's own calls `fetch`. */
+/** Undefined if unknown, as when a program calls `fetch`. */
 export function peerOf(request: Request): string | undefined {
   return peers.get(request)?.address;
 }
@@ -34,8 +33,8 @@ const OWN_HOST = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 const OF_PROXIES = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 /**
- * Asked by a program of this machine: not by way of a proxy that says so, and by a name that no
- * page on the web can give its own server.
+ * Made by a program on this machine: not through a proxy that reports itself, and by a host name
+ * that no web page can give its own server.
  */
 export function isFromThisMachine(request: Request): boolean {
   return (

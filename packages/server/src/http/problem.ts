@@ -1,6 +1,4 @@
-/**
- * What goes wrong, as RFC 9457 tells it. Never a stack, and nothing about the server to strangers.
- */
+/** Errors according to RFC 9457. Never a stack, and no facts about the server for strangers. */
 
 interface Kind {
   readonly status: number;
@@ -35,13 +33,10 @@ const KINDS = {
 /** Stable; the end of `type`. */
 export type ProblemCode = keyof typeof KINDS;
 
-/** Codes in the order of their status. */
 export const PROBLEM_CODES: readonly ProblemCode[] = Object.keys(KINDS) as ProblemCode[];
 
-/** Thrown by whatever answers a request. */
 export class Problem extends Error {
   readonly code: ProblemCode;
-  /** Members of the answer beside the usual ones. */
   readonly more: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -65,7 +60,7 @@ export class Problem extends Error {
   }
 }
 
-/** The answer to a request that failed. `instance` finds it in the log. */
+/** The answer to a failed request. `instance` finds it in the log. */
 export function problemResponse(problem: Problem, language: "en" | "zh", instance: string): Response {
   const { code, headers, message: detail, more, status } = problem;
   const type = `urn:rowpost:problem:${code}`;
@@ -78,7 +73,7 @@ export function problemResponse(problem: Problem, language: "en" | "zh", instanc
   );
 }
 
-/** The language that a browser asks for first. */
+/** The browser's first language. */
 export function languageOf(acceptLanguage: string | null): "en" | "zh" {
   return /^\s*zh\b/i.test(acceptLanguage ?? "") ? "zh" : "en";
 }

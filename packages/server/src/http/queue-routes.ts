@@ -1,4 +1,3 @@
-/** The part of the route table that means the message queue stored in SQL. */
 import {
   queueBody,
   queueChanged,

@@ -1,4 +1,3 @@
-/** What goes in and comes out of the message queue's pages. */
 import { z } from "zod";
 import { count, instant, instantOrNull, messageId, pageFields, reason, text } from "./schemas.ts";
 
@@ -12,7 +11,7 @@ export const queueTopicList = z.object({
     z.object({
       topic: topicName,
       partitions: z.number(),
-      /** Over so many of them messages with an ordering key are spread. */
+      /** Number of partitions for messages with an ordering key. */
       keyedPartitions: z.number(),
       /** Null: for ever. */
       retentionMonths: z.number().nullable(),
@@ -30,18 +29,18 @@ const oldestWaiting = z.object({
 
 const queuePartition = z.object({
   partition: z.number(),
-  /** The lowest id that the group has not finished. */
+  /** The lowest unfinished id of the group. */
   nextId: z.string(),
   lag: count,
   lagMs: z.number(),
-  /** What the group is at; absent: it has read everything. */
+  /** The message that the group is at; absent: it has read everything. */
   head: z.object({ id: z.string(), key: z.string().optional(), type: z.string().optional() }).optional(),
-  /** Since anything was written for the group; absent: never. */
+  /** Time since the last write for the group; absent: never. */
   movedMsAgo: z.number().optional(),
   waiting: count,
   dead: count,
   oldestWaiting: oldestWaiting.optional(),
-  /** Who reads it; absent: nobody. */
+  /** The member that reads it; absent: none. */
   member: z
     .object({
       owner: z.string(),
@@ -58,9 +57,8 @@ export const queueGroupList = z.object({
     z.object({
       group: groupName,
       paused: z.object({ at: z.string(), author: z.string(), reason: z.string() }).optional(),
-      /** Messages that it has not finished, beside those that come again. */
+      /** Unfinished messages, besides those that come again. */
       lag: count,
-      /** Age of the oldest of them. */
       lagMs: z.number(),
       waiting: count,
       dead: count,
@@ -82,33 +80,28 @@ const queueMessage = z.object({
   producer: z.object({ group: z.string().optional(), ip: z.string().optional(), port: z.number().optional() }),
 });
 
-/** What is looked for. All that is given must hold. */
+/** All given conditions must match. */
 export const queueSearchQuery = z.object({
   key: text(255).optional(),
   id: messageId.optional(),
   type: text(255).optional(),
-  /** `name=value`. */
   header: text(500)
     .refine((value) => value.indexOf("=") > 0, "must be name=value")
     .optional(),
-  /** Sent then or later. */
   after: instant.optional(),
-  /** Sent earlier than this. */
   before: instant.optional(),
   ...pageFields,
 });
 
 export const queueMessageList = z.object({
-  /** The newest first. */
   items: z.array(queueMessage),
   next: z.string().nullable(),
   searched: z.object({
-    /** All of the range was searched, and no month of it was dropped. */
+    /** The whole range was searched, and none of its months was dropped. */
     complete: z.boolean(),
     stopped: z.enum(["end", "limit", "budget"]),
-    /** Messages that were looked at. */
     rows: z.number(),
-    /** Months that were looked into, the newest first, such as 202611. */
+    /** Months searched, the newest first, such as 202611. */
     months: z.array(z.number()),
     droppedMonths: z.array(
       z.object({
@@ -119,7 +112,7 @@ export const queueMessageList = z.object({
         archive: z.string().nullable(),
       }),
     ),
-    /** Months without a table that nobody dropped by rowpost. */
+    /** Months whose table is missing, but was not dropped by rowpost. */
     absentMonths: z.array(z.number()),
   }),
   asOf: z.string(),
@@ -127,7 +120,6 @@ export const queueMessageList = z.object({
 
 export const queueMessageDetail = z.object({
   message: queueMessage,
-  /** Every group of the topic. */
   groups: z.array(
     z.object({
       group: groupName,
@@ -137,7 +129,7 @@ export const queueMessageDetail = z.object({
       failReason: z.string().optional(),
     }),
   ),
-  /** In order of groups, rounds and attempts. A rewind begins another round. */
+  /** Ordered by group, round and attempt. A rewind begins another round. */
   attempts: z.array(
     z.object({
       group: groupName,
@@ -150,7 +142,7 @@ export const queueMessageDetail = z.object({
       port: z.number().optional(),
       instance: z.string(),
       error: z.string().optional(),
-      /** Messages that one record stands for. */
+      /** Messages that one record covers. */
       batch: z.number().optional(),
     }),
   ),
@@ -164,21 +156,19 @@ export const queueBody = z.object({
   length: z.number(),
   contentType: z.string().optional(),
   headers: z.record(z.string(), z.string()).optional(),
-  /** Why it cannot be read as what it says it is. */
+  /** Why it cannot be decoded by its media type. */
   problem: z.string().optional(),
 });
 
 export const queueDeadQuery = z.object({
   /** `dead`: given up. `waiting`: comes again. */
   state: z.enum(["dead", "waiting", "both"]).default("dead"),
-  /** Part of the last error. */
   error: text(200).optional(),
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional(),
 });
 
 export const queueDeadList = z.object({
-  /** In order of partitions and ids. */
   items: z.array(
     z.object({
       id: z.string(),
@@ -198,17 +188,17 @@ export const queueDeadList = z.object({
   asOf: z.string(),
 });
 
-/** The queue keeps less of a reason than the audit. */
+/** The queue stores shorter reasons than the audit. */
 const shortReason = reason.refine((value) => value.length <= 255, "must have at most 255 characters");
 
 export const queueHandBody = z.object({ reason: shortReason });
 export const queueSkipBody = z.object({ reason: shortReason, id: messageId });
 
-/** These, or all that match. */
+/** These ids, or all that match. */
 const chosen = z.object({
   reason: shortReason,
   ids: z.array(messageId).min(1).max(1_000).optional(),
-  /** Without ids: all dead letters, with `error` those whose last error has this in it. */
+  /** Without ids: all dead letters; with `error` those whose last error contains it. */
   all: z.literal(true).optional(),
   error: text(200).optional(),
 });
@@ -221,13 +211,13 @@ export const queueChosenBody = chosen.refine(
 export const queueEditBody = z.object({
   reason: shortReason,
   id: messageId,
-  /** Of the copy: JSON, unless the message has another media type. */
+  /** Body of the copy: JSON unless the message has another media type. */
   body: text(1_000_000),
 });
 
 export const queueChanged = z.object({
   changed: z.number(),
-  /** What was named and is in no state for it. */
+  /** Named messages whose state does not allow it. */
   conflicts: z.array(z.object({ id: z.string(), state: z.enum(["waiting", "dead", "aside", "absent"]) })),
 });
 export const queueDone = z.object({ changed: z.boolean() });
@@ -245,11 +235,10 @@ const moved = z.object({ partition: z.number(), from: z.string(), to: z.string()
 
 export const queueRewindPlan = z.object({
   partitions: z.array(moved.extend({ messages: z.number(), consumed: z.number() })),
-  /** Between where the group is and where it would be. */
+  /** Between the group's current and its new position. */
   messages: z.number(),
-  /** Those of them that it has consumed already. */
   consumed: z.number(),
-  /** Months in between whose messages cannot come again. */
+  /** Months in between that were dropped. */
   droppedMonths: z.array(z.number()),
   asOf: z.string(),
 });
@@ -257,9 +246,9 @@ export const queueRewindPlan = z.object({
 export const queueRewindBody = z.object({
   to: goal,
   reason: shortReason,
-  /** `partition` and `from` of the plan: refused when the group is not there any more. */
+  /** `partition` and `from` of the plan: refused if the group has moved. */
   expected: z.array(z.object({ partition: z.number().int().min(0).max(63), from: messageId })).max(64),
-  /** Months that are gone are left out; without it a rewind over one is refused. */
+  /** Skips dropped months; without it a rewind over one is refused. */
   overDroppedMonths: z.boolean().default(false),
 });
 
@@ -270,12 +259,12 @@ export const queueRewound = z.object({
   droppedMonths: z.array(z.number()),
   /** Redeliveries and dead letters whose messages come again anyway. */
   setAside: z.number(),
-  /** Those of an earlier rewind that are there again. */
+  /** Those of an earlier rewind, restored. */
   restored: z.number(),
 });
 
 export const queueRewindList = z.object({
-  /** The newest first; at most 100 rows, one for each partition that moved. */
+  /** The newest first; at most 100 rows, one for each moved partition. */
   items: z.array(
     moved.extend({
       rewind: z.number(),

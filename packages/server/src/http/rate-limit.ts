@@ -1,4 +1,4 @@
-/** So many requests a second of one name; at once five seconds' worth, or `burst`. */
+/** Limits the requests a second of one name, with a burst of five seconds' worth, or `burst`. */
 import { Problem } from "./problem.ts";
 
 const BURST_S = 5;

@@ -1,4 +1,3 @@
-/** Reads the JSON of a request, and no more of it than is allowed. */
 import { Problem } from "./problem.ts";
 
 /** Throws a {@link Problem} for what is not JSON, or too large. */

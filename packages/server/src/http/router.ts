@@ -1,4 +1,3 @@
-/** From a request to its handler, and from what it throws to a problem. */
 import { randomUUID } from "node:crypto";
 import { Hono } from "hono";
 import {
@@ -35,7 +34,7 @@ export interface RouterOptions extends ConsoleParts {
 type Params = Readonly<Record<string, string>>;
 type AnyHandler = (call: Readonly<Record<keyof Call<RouteName>, unknown>>) => ReturnType<Handler<RouteName>>;
 
-/** Answers what begins with `/api/v1`; never rejects. */
+/** Answers paths below `/api/v1`; never rejects. */
 export function createRouter(options: RouterOptions): (request: Request) => Promise<Response> {
   const app = new Hono().basePath("/api/v1");
   const denied = createDeniedLog(firstSource(options).operations, options.logger);
@@ -116,13 +115,12 @@ function admit(
   if (route.changes === true && readOnly) throw new Problem("read-only", "the console was started with --read-only");
 }
 
-/** Parameters that have a shape. The queue looks at its names, and a channel at its own. */
+/** Parameters with a format. The queue and the channels check their own names. */
 const PARAMETERS: Readonly<Record<string, z.ZodType>> = { id: messageId, operation: operationId, silence: silenceId };
 
 type Given = Readonly<Record<Exclude<keyof Call<RouteName>, "request" | "principal">, unknown>> &
   Parameters<typeof refuseOthers>[2];
 
-/** Source, parameters, query and body, each as the table says. */
 async function given({ sources }: RouterOptions, route: Route, request: Request, params: Params): Promise<Given> {
   const source = params["source"] === undefined ? undefined : sources.find(({ name }) => name === params["source"]);
   if (params["source"] !== undefined && source === undefined)
@@ -157,7 +155,7 @@ function failed({ logger }: RouterOptions, request: Request, error: unknown, rou
   return problemResponse(problem, languageOf(request.headers.get("accept-language")), instance);
 }
 
-/** What the library throws. Its texts about input and tables are meant for who works on them. */
+/** Errors of the library. Its texts about input and tables are meant for users. */
 function problemOf(error: unknown, isChange: boolean): Problem {
   if (error instanceof ConfigurationError || error instanceof InvalidMessageError)
     return new Problem("invalid-request", error.message);

@@ -1,7 +1,7 @@
 /**
- * The route table: the only place that knows what there is, who may call it, and what goes in and
- * out. The router, the check of rights, the OpenAPI document, the app's types and the test of all
- * routes with all roles are made from it.
+ * The route table: the single source of all routes, their rights, inputs and outputs. The router,
+ * the check of rights, the OpenAPI document, the app's types and the test of all routes with all
+ * roles are derived from it.
  */
 import type { z } from "zod";
 import { ALERT_ROUTES } from "./alert-routes.ts";
@@ -220,7 +220,7 @@ export const ROUTES = {
   },
 } as const satisfies Readonly<Record<string, Route>>;
 
-/** Name of a route: also the permission to call it. */
+/** Name of a route, which is also the permission to call it. */
 export type RouteName = keyof typeof ROUTES;
 
 type Table = typeof ROUTES;
@@ -228,17 +228,17 @@ type Table = typeof ROUTES;
 /** Method and path of a route. */
 export type PathOf<Name extends RouteName> = `${Table[Name]["method"]} ${Table[Name]["path"]}`;
 
-/** What a route answers. */
+/** Answer of a route. */
 export type AnswerOf<Name extends RouteName> = Table[Name]["answer"] extends z.ZodType
   ? z.output<Table[Name]["answer"]>
   : undefined;
 
-/** The query of a route, as it is written into an address. */
+/** Query of a route, as written in a URL. */
 export type QueryOf<Name extends RouteName> = Table[Name] extends { readonly query: infer Query extends z.ZodType }
   ? z.input<Query>
   : Record<never, never>;
 
-/** The body of a request. */
+/** Body of a request. */
 export type BodyOf<Name extends RouteName> = Table[Name] extends { readonly body: infer Body extends z.ZodType }
   ? z.input<Body>
   : undefined;

@@ -1,16 +1,13 @@
 /**
- * What goes in and comes out of the API, as zod schemas: the check of a request, the types of the
- * app, and the OpenAPI document are all made from them. Ids are decimal strings, instants ISO 8601
- * UTC, durations milliseconds.
+ * Zod schemas of the API, from which the checks of requests, the app's types and the OpenAPI
+ * document are derived. Ids are decimal strings, instants ISO 8601 UTC, durations milliseconds.
  */
 import { z } from "zod";
 
 const STATES = ["pending", "sending", "sent", "failed", "consumed", "suspended"] as const;
 const MOST_ID = 2n ** 63n - 1n;
 
-/**
- * Text from outside: no NUL, which PostgreSQL cannot store; half a surrogate pair is made whole.
- */
+/** Refuses NUL, which PostgreSQL cannot store, and replaces lone surrogates. */
 export function text(longest: number) {
   return z
     .string()
@@ -24,7 +21,7 @@ export const messageId = z
   .regex(/^\d{1,19}$/, "must be a decimal number of up to 19 digits")
   .refine((id) => !/^\d{1,19}$/.test(id) || BigInt(id) <= MOST_ID, "must be at most 9223372036854775807");
 
-/** With a zone, from 1970 to 9998: what every database takes. */
+/** With a zone, from 1970 to 9998, which every database accepts. */
 export const instant = z
   .string()
   .max(40)
@@ -36,12 +33,12 @@ export const instant = z
 export const state = z.enum(STATES);
 export const anyState = z.enum([...STATES, "unknown"]);
 
-/** `eq`: exactly so many; `gte`: at least; `est`: about. */
+/** `eq`: exactly; `gte`: at least; `est`: about. */
 export const count = z.object({ value: z.number(), relation: z.enum(["eq", "gte", "est"]) });
 
 export const instantOrNull = z.string().nullable();
 
-/** All of a message but its body and headers. Fields of columns that the table lacks are absent. */
+/** A message without body and headers. Fields whose columns the table lacks are absent. */
 export const message = z.object({
   id: z.string(),
   type: z.string(),
@@ -71,21 +68,19 @@ export const message = z.object({
 
 const place = z.enum(["live", "archive"]);
 
-/** How far a search came. `stopped`: at the end, because the page is full, or the time was over. */
+/** How far a search came. `stopped`: at the end, at a full page, or at the time limit. */
 const searched = z.object({
   complete: z.boolean(),
   stopped: z.enum(["end", "limit", "budget"]),
-  /** Where was looked. */
   places: z.array(place),
-  /** The oldest id that was looked at in the last place; absent: to its end. */
+  /** The oldest id searched in the last place; absent: to its end. */
   downToId: z.string().optional(),
 });
 
-/** A page of anything. */
 export function listOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     items: z.array(item),
-    /** Opaque, for `cursor`; null: there is no other page. */
+    /** Opaque, for `cursor`; null: no further page. */
     next: z.string().nullable(),
     searched,
     total: count,
@@ -95,32 +90,30 @@ export function listOf<Item extends z.ZodType>(item: Item) {
 
 export const messageList = listOf(message);
 
-/** Of what is read by pages. */
 export const pageFields = {
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional(),
-  /** A search without an index is given up after this long; `next` goes on. */
+  /** Time limit of a search without an index; `next` continues it. */
   budgetMs: z.coerce.number().int().min(10).max(5_000).default(2_000),
 };
 
-/** What is looked for. All that is given must hold. */
+/** All given conditions must match. */
 export const messageQuery = z.object({
   topic: text(255).optional(),
   type: text(255).optional(),
   key: text(255).optional(),
   keyPrefix: text(255).optional(),
   orderingKey: text(255).optional(),
-  /** Several with commas. */
+  /** Comma-separated. */
   state: z
     .string()
     .transform((value) => value.split(","))
     .pipe(z.array(state).max(STATES.length))
     .optional(),
-  /** Part of the reason of the last failure. */
   reason: text(200).optional(),
   after: instant.optional(),
   before: instant.optional(),
-  /** Where to look, in this order. */
+  /** Places to search, in this order. */
   in: z
     .string()
     .transform((value) => value.split(","))
@@ -132,7 +125,6 @@ export const messageQuery = z.object({
 
 const explanation = z.object({
   heldBy: z.string(),
-  /** A sentence in English. */
   text: z.string(),
   until: z.string().optional(),
   since: z.string().optional(),
@@ -154,7 +146,6 @@ const changeByHand = z.object({
 export const messageDetail = z.object({
   message,
   explanation,
-  /** The newest first. */
   changes: z.array(changeByHand),
   asOf: z.string(),
 });
@@ -163,45 +154,40 @@ export const messageBody = z.object({
   /** At most 262,144 characters; `raw` has all of it. */
   body: z.string(),
   truncated: z.boolean(),
-  /** Characters. */
   length: z.number(),
   contentType: z.string().nullish(),
   /** As stored: a JSON object of strings. */
   headers: z.string().nullish(),
 });
 
-/** Why; kept in the audit. */
 export const reason = text(1_000).refine((value) => value.trim() !== "", "say why");
 
 export const reasonBody = z.object({ reason });
 export const retryBody = z.object({
   reason,
-  /** Also one that waits for its next attempt: at once. */
+  /** Also a message that waits for its next attempt. */
   now: z.boolean().default(false),
 });
 export const suspendBody = z.object({
   reason,
-  /** When it goes on by itself; absent: when it is resumed. */
+  /** End of the suspension; absent: until resumed. */
   until: instant.optional(),
 });
 
 export const copyBody = z.object({
   reason,
-  /** Of the copy: no message of this type in the table has it. */
+  /** Key of the copy; must be new for this type in the table. */
   key: text(255),
   topic: text(255).optional(),
-  /** As it is stored: of a binary message base64. */
+  /** As stored; a binary body as base64. */
   body: z.string().optional(),
-  /** All of them. */
   headers: z.record(z.string(), z.string()).optional(),
-  /** What becomes of the original in the same transaction. */
+  /** The fate of the original in the same transaction. */
   original: z.enum(["keep", "suspend", "archive"]).default("keep"),
 });
 
-/** Both as they are after it. */
 export const copied = z.object({ message, original: message });
 
-/** The message as it is after the change. */
 export const changed = z.object({ message });
 
 const stateCounts = z.array(z.object({ state: anyState, count }));
@@ -219,7 +205,7 @@ const restingTopic = z.object({ topic: z.string(), restsForMs: z.number(), reaso
 
 export const topic = z.object({
   topic: z.string(),
-  /** Unfinished ones. `gte`: only a part of this state was looked at. */
+  /** Unfinished messages. `gte`: only part of this state was looked at. */
   states: stateCounts,
   oldestAgeMs: z.number(),
   suspension: suspension.optional(),
@@ -228,12 +214,11 @@ export const topic = z.object({
 
 export const relay = z.object({
   owner: z.string(),
-  /** host:pid */
   label: z.string(),
   alive: z.boolean(),
   silentMs: z.number(),
   shards: z.array(z.number()),
-  /** Absent: it has told nothing of itself yet. */
+  /** Absent: not yet reported. */
   report: z
     .object({
       ageMs: z.number(),
@@ -255,7 +240,9 @@ export const relayList = z.object({
   asOf: z.string(),
 });
 
-/** What an operator has to know first. `subject` is a broker, a topic, a scope: see `kind`. */
+/**
+ * The most important facts for an operator. `subject` is a broker, a topic or a scope: see `kind`.
+ */
 const problem = z.object({
   kind: z.enum(["no relay", "shards unowned", "broker away", "topic rests", "failed", "suspended"]),
   subject: z.string(),
@@ -267,9 +254,8 @@ const problem = z.object({
 
 export const overview = z.object({
   problems: z.array(problem),
-  /** Of the unfinished states. */
   states: stateCounts,
-  /** All messages, finished ones too; absent: the server does not know yet. */
+  /** All messages, including finished ones; absent: not yet known. */
   messages: count.optional(),
   oldestDue: z.object({ id: z.string(), topic: z.string(), waitingMs: z.number() }).optional(),
   topics: z.array(topic),
@@ -295,9 +281,8 @@ const failureGroup = z.object({
 });
 
 export const failureList = z.object({
-  /** The largest group first. */
   items: z.array(failureGroup),
-  /** Failed messages that were looked at, the newest; `gte`: there are more. */
+  /** The newest failed messages examined; `gte`: there are more. */
   looked: count,
   asOf: z.string(),
 });
@@ -312,7 +297,7 @@ export const auditEntry = z.object({
   via: z.string().nullable(),
   action: z.string(),
   reason: z.string(),
-  /** `begun`: another entry of the same says what came of it. */
+  /** `begun`: another entry has the result. */
   result: auditResult,
   changed: z.number(),
   /** The first 100. */
@@ -342,14 +327,13 @@ const principal = z.object({
   name: z.string(),
   role,
   via: z.enum(["console", "api", "host"]),
-  /** All that the rights reach; absent: all topics. */
+  /** Topics that the rights cover; absent: all. */
   topics: z.array(z.string()).optional(),
 });
 
 export const session = z.object({
-  /** Null: nobody is logged in. */
+  /** Null: not logged in. */
   principal: principal.nullable(),
-  /** How one may log in. */
   ways: z.object({ password: z.boolean(), link: z.boolean() }),
 });
 
@@ -357,7 +341,7 @@ export const meta = z.object({
   version: z.string(),
   readOnly: z.boolean(),
   principal,
-  /** Names of the routes that this principal may call: the app shows the others as forbidden. */
+  /** Routes that this user may call; the app shows the others as forbidden. */
   permissions: z.array(z.string()),
   sources: z.array(
     z.object({
@@ -367,7 +351,7 @@ export const meta = z.object({
       features: z.object({ lockVersion: z.boolean(), orderingKey: z.boolean(), delay: z.boolean() }),
     }),
   ),
-  /** Of the first source's database, beside this process. */
+  /** Clock of the first source's database, relative to this process. */
   clockOffsetMs: z.number(),
   now: z.string(),
 });
@@ -378,10 +362,10 @@ export const pulse = z.object({
       name: z.string(),
       states: stateCounts,
       problems: z.number(),
-      /** Alerts that fire, and the gravest; absent: none, or nobody evaluates them. */
+      /** Firing alerts and the highest severity; absent: none, or not evaluated. */
       alerts: z.object({ count: z.number(), severity: z.enum(["info", "warning", "critical"]) }).optional(),
       oldestWaitingMs: z.number().optional(),
-      /** Absent: all is well. A code of `problem+json`. */
+      /** Absent: reachable. A code of `problem+json`. */
       away: z.string().optional(),
     }),
   ),

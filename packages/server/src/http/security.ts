@@ -1,4 +1,3 @@
-/** What every answer carries, and which requests a foreign page could have made. */
 import { Problem } from "./problem.ts";
 
 const POLICY = [
@@ -25,7 +24,7 @@ const HEADERS: Readonly<Record<string, string>> = {
   "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 };
 
-/** Adds them. What has no say about caches is not kept. */
+/** Adds the headers. Answers without a cache policy are not cached. */
 export function secured(response: Response, isHttps: boolean): Response {
   const { headers } = response;
   for (const [name, value] of Object.entries(HEADERS)) headers.set(name, value);
@@ -35,9 +34,8 @@ export function secured(response: Response, isHttps: boolean): Response {
 }
 
 /**
- * Throws for a request that changes something and may come from another site's page: by what the
- * browser says of it, else by its origin. A cookie without either is no program's of this century.
- * There are no tokens that could be lost.
+ * Throws for a change that may come from another site's page: by the browser's fetch metadata, else
+ * by the origin. A cookie without either is refused. No CSRF tokens are needed.
  */
 export function refuseForeign(
   request: Request,

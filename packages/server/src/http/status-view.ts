@@ -1,4 +1,3 @@
-/** The status of a table as the API tells it. */
 import type { OutboxStatus } from "rowpost/admin";
 import type { z } from "zod";
 import type { count, overview, relay, topic } from "./schemas.ts";
@@ -13,7 +12,7 @@ function counted({ atLeast, count }: { readonly atLeast: boolean; readonly count
 
 const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
 
-/** Of the unfinished states; one without messages is there with 0. */
+/** Of the unfinished states; those without messages have 0. */
 export function countsOf({ totals }: OutboxStatus): StateCounts {
   return UNFINISHED.map((state) => ({
     state,
@@ -21,12 +20,12 @@ export function countsOf({ totals }: OutboxStatus): StateCounts {
   }));
 }
 
-/** States of which only a part is told by topic: a topic that is not there is not known. */
+/** States counted by topic only in part: a missing topic is unknown. */
 export function statesInPart({ counts, totals }: OutboxStatus): ReadonlySet<string> {
   return new Set([...counts, ...totals].filter(({ atLeast }) => atLeast).map(({ state }) => state));
 }
 
-/** With unfinished messages, or that somebody has suspended, or that rest. */
+/** Topics with unfinished messages, suspended ones and resting ones. */
 export function topicsOf(status: OutboxStatus): z.infer<typeof topic>[] {
   const { counts, suspensions } = status;
   const resting = restingOf(status);
@@ -75,13 +74,11 @@ export function relaysOf({ instances, leases }: OutboxStatus): z.infer<typeof re
   }));
 }
 
-/** Shards that no running relay has. */
 export function unownedShards({ instances, leases }: OutboxStatus): number[] {
   const alive = new Set(instances.filter((instance) => instance.alive).map(({ owner }) => owner));
   return leases.filter(({ owner }) => owner === undefined || !alive.has(owner)).map(({ shard }) => shard);
 }
 
-/** The worst first. */
 export function problemsOf(status: OutboxStatus): Problem[] {
   const { counts, instances, suspensions, totals } = status;
   const alive = instances.filter((instance) => instance.alive);
@@ -101,7 +98,7 @@ export function problemsOf(status: OutboxStatus): Problem[] {
       ? [{ kind: "shards unowned" as const, subject: [...new Set(unowned)].join(", "), count: shards }]
       : []),
     ...away,
-    // Each relay rests a topic by itself; 0: its probe is due or under way.
+    // Each relay rests a topic by itself; 0: its probe is due or running.
     ...[...new Map(restingOf(status).map((one) => [one.topic, one])).values()].map(({ reason, restsForMs, topic }) => ({
       kind: "topic rests" as const,
       subject: topic,
@@ -109,7 +106,7 @@ export function problemsOf(status: OutboxStatus): Problem[] {
       ...(restsForMs > 0 ? { forMs: restsForMs } : {}),
     })),
     ...failed.map((one) => ({ kind: "failed" as const, subject: one.topic, count: counted(one) })),
-    // Those of other topics are not known: said, or a topic that is not there would look well.
+    // Listed, because an unknown topic would otherwise look healthy.
     ...totals
       .filter(({ atLeast, state }) => state === "failed" && atLeast)
       .map((all) => ({ kind: "failed" as const, subject: "", count: counted(all) })),

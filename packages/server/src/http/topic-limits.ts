@@ -1,6 +1,6 @@
 /**
- * What somebody may do whose rights reach some topics only: a route is kept to them by its path, by
- * its handler, or is closed. A route that says nothing is closed.
+ * Limits users to some topics: by the path of a route, by its handler, or by closing it. A route
+ * that says nothing is closed.
  */
 import { reaches, type Topics } from "../access/topics.ts";
 import type { Source } from "../source.ts";
@@ -8,14 +8,14 @@ import { summaryOf } from "./handlers/messages.ts";
 import { Problem } from "./problem.ts";
 import type { Route } from "./route.ts";
 
-/** By which part of its path, or how else, a route is kept to topics; undefined: it is closed. */
+/** The part of the path, or other way, that limits a route to topics; undefined: it is closed. */
 export function limitOf({ limited, path }: Pick<Route, "limited" | "path">) {
   if (path.includes("/:topic")) return "topic";
   if (path.includes("/:operation")) return "operation";
   return path.includes("/messages/:id") ? "message" : limited;
 }
 
-/** There is such a thing, and it belongs to another topic: to them it is not there. */
+/** It exists, but in another topic: for this user it does not. */
 export class OtherTopicProblem extends Problem {
   constructor(what: string) {
     super("not-found", `there is no ${what}`);
@@ -60,7 +60,7 @@ export async function refuseOthers(
   }
 }
 
-/** An operation that means one of their topics, whoever began it: a name says less than rights. */
+/** An operation on the user's topics, whoever started it: rights count, not names. */
 export function isOwn(
   { filter: { topic } }: { readonly filter: { readonly topic?: string | undefined } },
   topics: Topics,

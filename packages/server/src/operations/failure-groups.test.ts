@@ -15,7 +15,7 @@ it("takes out of a reason what differs from one message to the next, and leaves 
     'HTTP_422: {"error":"no such customer 4711","order":"A-1","at":17}',
     'HTTP_422: {"error":"no such customer 12","order":"B","at":3}',
   );
-  // What is quoted before a colon is a name within JSON only, and a name may be an id.
+  // A quoted text before a colon is a name only in JSON; elsewhere it may be an id.
   same('NO: Post "https://shop/orders/17": refused', 'NO: Post "https://shop/orders/4": refused');
   same('NO: {"errors":{"ORD-17":["is closed"]}}', 'NO: {"errors":{"ORD-4":["is closed"]}}');
   const [customer, product] = ["customer", "product"].map((what) =>
@@ -23,7 +23,7 @@ it("takes out of a reason what differs from one message to the next, and leaves 
   );
   expect(customer).toEqual({ code: "HTTP_422", pattern: '{"id":#,"error": "no such customer"}' });
   expect(product).not.toEqual(customer);
-  // The table keeps so much of a reason, wherever that ends.
+  // The table cuts a reason at this length, at any position.
   expect(patternOf('HTTP_422: {"error":"no such').pattern).toBe('{"error":"no such');
   expect(patternOf("HTTP_503: upstream 7 消息 <b>")).toEqual({ code: "HTTP_503", pattern: "upstream # 消息 <b>" });
   expect(patternOf("HTTP_503: x")).not.toEqual(patternOf("HTTP_500: x"));

@@ -1,4 +1,4 @@
-/** Failed messages in groups of one cause: what differs from one to the next is taken out. */
+/** Groups failed messages by cause, removing the parts that vary. */
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { MessageAdmin, MessageSummary, SeenMessage } from "rowpost/admin";
@@ -16,17 +16,17 @@ export interface FailureGroup {
   readonly example: { readonly id: string; readonly reason: string };
 }
 
-/** The newest failed messages, so many at most. */
+/** At most this many of the newest failed messages. */
 const LOOKED_AT = 10_000;
 const PAGE = 1_000;
 const BUDGET_MS = 4_000;
 const AT_A_STRETCH = 100;
-/** Characters of a reason that tell its cause. */
+/** Characters of a reason that identify its cause. */
 const TELLING = 300;
 
 type Lister = Pick<MessageAdmin, "list">;
 
-/** Shows each of the newest failed messages to `look`. `complete`: there are no others. */
+/** Passes the newest failed messages to `look`. `complete`: there are no others. */
 async function eachFailure(
   admin: Lister,
   look: (message: MessageSummary) => void,
@@ -43,7 +43,7 @@ async function eachFailure(
     });
     for (const [index, message] of page.messages.entries()) {
       look(message);
-      // The process has other requests, and in an embedded console a program around it.
+      // Yields to the process's other requests, and to a program around an embedded console.
       if (index % AT_A_STRETCH === AT_A_STRETCH - 1) await setImmediate();
     }
     looked += page.messages.length;
@@ -61,7 +61,7 @@ export async function failureGroups(
   return { groups: [...groups.values()].sort((left, right) => right.count - left.count), ...looked };
 }
 
-/** The messages of a group as they are, the lowest ids first; all have one topic. */
+/** Current messages of a group, the lowest ids first; all have one topic. */
 export async function failuresOf(
   admin: Lister,
   fingerprint: string,
@@ -103,12 +103,12 @@ function put(groups: Map<string, FailureGroup>, message: MessageSummary): void {
 
 const VARIABLE =
   /"[^"]*"|'[^']*'|`[^`]*`|https?:\/\/[^\s"')]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b|(?<![\w.-])(?:[\w-]{1,63}\.){1,8}[\w-]{1,63}:\d+|\d+(?:[.,:]\d+)*/gi;
-/** In JSON, as many an endpoint answers: a name, and its value when that is a text. */
+/** In JSON, as many endpoints answer: a name, and its value if that is a text. */
 const FIELD = /(?<=[{,]\s*)("[A-Za-z_][\w.-]{0,63}"\s*:\s*)(?:"((?:[^"\\]|\\.)*)("?))?/g;
-/** What such fields say is the cause; other texts are ids and names of one message. */
+/** Fields whose text is the cause; other texts are ids and names of one message. */
 const TELLS = /^"(?:err(?:or)?s?_?(?:msg|message|description|code)?|message|msg|code|reason|title|detail)"/i;
 
-/** The code before the first colon, and the rest of the first line without what varies. */
+/** The code before the first colon, and the rest of the first line without the parts that vary. */
 export function patternOf(reason: string): { readonly code: string; readonly pattern: string } {
   const [, code = ""] = /^([A-Z][A-Z0-9_]{2,63})\b/.exec(reason) ?? [];
   const [line = ""] = reason.slice(code.length).replace(/^:\s*/, "").split("\n", 1);

@@ -1,6 +1,6 @@
 /**
- * Changes of many messages that this process has previewed or works on. They are in its memory: the
- * audit in the database has their begin, each batch and their end.
+ * Previewed and running changes of many messages, in this process's memory. The audit in the
+ * database has their start, each batch and their end.
  */
 import { randomUUID } from "node:crypto";
 import { describeError, type Logger } from "rowpost";
@@ -15,24 +15,21 @@ import type {
 
 /** A change of many messages. When it is done, `total = changed + left + vanished`. */
 export interface Operation {
-  /** A UUID. */
   readonly id: string;
   readonly kind: ManyMessages["kind"];
-  /** `preview`: nobody has started it; the last three are over. */
+  /** `preview`: not yet started; the last three are final. */
   readonly state: "preview" | "running" | "done" | "cancelled" | "failed";
   readonly filter: ManyMessages["filter"];
-  /** `gte`: not all were found yet. */
+  /** `gte`: the search is not complete. */
   readonly total: { readonly value: number; readonly relation: "eq" | "gte" };
   readonly changed: number;
   readonly left: number;
   readonly vanished: number;
-  /** The first of those that were left, as they are. */
+  /** The first of those left, in their current state. */
   readonly conflicts: readonly ChangeConflict[];
-  /** Who made the preview, and started it. */
   readonly author: string;
   /** Empty in a preview. */
   readonly reason: string;
-  /** Why it failed. */
   readonly error: string | null;
   readonly createdAt: string;
   readonly startedAt: string | null;
@@ -45,27 +42,26 @@ export interface Operations {
     request: ManyMessages & { readonly author: string },
   ): Promise<{ readonly operation: Operation; readonly samples: readonly MessageSummary[] }>;
   /**
-   * Lets a preview run; started once more it is the same. Undefined: this process has none of this
-   * author, or it is older than ten minutes.
+   * Starts a preview; starting it again returns the same. Undefined: unknown here for this author,
+   * or older than ten minutes.
    */
   start(request: {
     readonly id: string;
     readonly action: OperatorAction;
     readonly untilMs: number | undefined;
   }): Operation | undefined;
-  /** Ends it behind its batch, and resolves then. Undefined: it does not run. */
+  /** Stops it after its batch, then resolves. Undefined: it does not run. */
   cancel(id: string): Promise<void> | undefined;
   read(id: string): Operation | undefined;
   /** The newest first, without previews. */
   list(): Operation[];
-  /** Ends those that run behind their batches. */
+  /** Stops running ones after their batches. */
   close(): Promise<void>;
 }
 
 export const PREVIEW_MS = 600_000;
 /** A preview of named messages has up to 10,000 of them. */
 const MOST_PREVIEWS = 50;
-/** Those that are over. */
 const MOST_ENDED = 100;
 
 type Bounded = ManyMessages & { readonly upToId: string };
@@ -79,7 +75,7 @@ interface Held {
   running: Promise<void>;
 }
 
-/** Works on the sessions of `admin`, which stays open. */
+/** Uses the sessions of `admin`, which stays open. */
 export function createOperations(admin: MessageAdmin, logger: Logger): Operations {
   const held = new Map<string, Held>();
 
@@ -183,7 +179,7 @@ export function createOperations(admin: MessageAdmin, logger: Logger): Operation
   };
 }
 
-/** More may be found than in the preview: messages that have got into a state that is meant. */
+/** More messages may match than in the preview, if they changed state since. */
 function atLeast({ relation, value }: Operation["total"], progress: ManyProgress): Operation["total"] {
   return { relation, value: Math.max(value, progress.changed + progress.left + progress.vanished) };
 }

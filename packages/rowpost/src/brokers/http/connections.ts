@@ -5,22 +5,23 @@ import { startExchange } from "./exchange.ts";
 import type { HttpSettings } from "./settings.ts";
 
 /**
- * Servers give up unused connections, Node's after 5 s. Whoever is second writes into one that is
- * being closed, and its outcome is `unknown`: so we are first.
+ * Servers close idle connections, Node's after 5 s. A request written into a closing connection has
+ * the outcome `unknown`, so the client closes first.
  */
 const IDLE_CONNECTION_MS = 4_000;
 
-/** The connections of one broker, and the requests that run on them. */
 export interface Connections {
-  /** Throws what node:http throws on a request that cannot be written. Not after `close`. */
+  /**
+   * Throws the error of node:http for a request that cannot be written. Must not be called after
+   * `close`.
+   */
   start(request: ExchangeRequest): RunningExchange;
-  /** Ends every request and every connection. */
   close(reason: string): Promise<void>;
 }
 
-/** Makes them; none is opened before the first request. */
+/** No connection is opened before the first request. */
 export function createConnections({ maxInFlight, tls, clock }: HttpSettings): Connections {
-  // No maxSockets: the window has bounded what runs at once.
+  // No maxSockets: the window already bounds the requests in flight.
   const options = { keepAlive: true, maxFreeSockets: maxInFlight, timeout: IDLE_CONNECTION_MS };
   const agents = { plain: new PlainAgent(options), secure: new SecureAgent({ ...options, ...tls }) };
   const running = new Set<RunningExchange>();

@@ -1,4 +1,4 @@
-/** One request and its answer, and whatever goes wrong: was it handed over? */
+/** One request and its answer. On an error, whether the request was handed over. */
 import type { ClientRequest, IncomingMessage, Agent as PlainAgent } from "node:http";
 import { request as plainRequest } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
@@ -8,13 +8,11 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { HttpAnswer } from "./response.ts";
 import type { Target } from "./target.ts";
 
-/** Connections that are kept between requests, one pool for each scheme. */
 export interface Agents {
   readonly plain: PlainAgent;
   readonly secure: SecureAgent;
 }
 
-/** What is asked. */
 export interface ExchangeRequest {
   readonly target: Target;
   readonly method: "POST" | "HEAD";
@@ -23,36 +21,32 @@ export interface ExchangeRequest {
   readonly timeoutMs: number;
 }
 
-/** It was answered, or it broke. */
 export type Exchange =
   | { readonly answered: true; readonly answer: HttpAnswer }
   | {
       readonly answered: false;
-      /** False: no byte of the request was given to a connection. True: it may have arrived. */
+      /** False: no byte was given to a connection. True: the request may have arrived. */
       readonly handedOver: boolean;
       readonly code: string;
       readonly reason: string;
     };
 
-/** A request under way. */
 export interface RunningExchange {
   readonly done: Promise<Exchange>;
-  /** Breaks it off now. Its `done` tells whether it was handed over. */
   abort(code: string, reason: string): void;
 }
 
-/** Of an answer's body this much is kept, for the receipt and the reason. */
+/** Bytes of an answer's body that are kept for the receipt and the reason. */
 const KEPT_BODY_BYTES = 16_384;
-/** A longer body is not read to its end: the connection is dropped instead. */
+/** A longer body is not read to its end; the connection is dropped. */
 const READ_BODY_BYTES = 1_048_576;
 
 /**
- * Starts a request. It always ends: with an answer, with an error, after `timeoutMs`, or by
- * `abort`.
+ * Starts a request. It always ends: with an answer, an error, after `timeoutMs`, or by `abort`.
  *
- * Handed over means: the connection was up (with TLS: the handshake was done, so that the server
- * has proved who it is) when the request was given to it. Before that point nothing can have
- * arrived; after it everything can, whatever the error says, since a reset takes no word back.
+ * A request counts as handed over once it is given to an established connection (with TLS, after
+ * the handshake, which proves the server's identity). Before that nothing can have arrived. After
+ * it everything may have, whatever the error says.
  */
 export function startExchange(request: ExchangeRequest, agents: Agents, clock: Clock): RunningExchange {
   const { target, method, headers, body, timeoutMs } = request;
@@ -82,7 +76,7 @@ export function startExchange(request: ExchangeRequest, agents: Agents, clock: C
 
     function finish(error: Error | undefined): void {
       timer.cancel();
-      // A status line that came is the receiver's word, whatever becomes of the body after it.
+      // A status line that has arrived stands, even if the body then breaks off.
       if (incoming !== undefined) resolve({ answered: true, answer: incoming.answer() });
       else resolve({ answered: false, handedOver, ...(brokenBy ?? textsOf(error, target.label)) });
     }
@@ -108,7 +102,7 @@ interface ReceivedBody {
   answer(): HttpAnswer;
 }
 
-/** Keeps the beginning of the body and reads to its end, to use the connection again. */
+/** Keeps the beginning of the body and reads the rest so that the connection can be reused. */
 function receiveBody(message: IncomingMessage, onEnd: () => void): ReceivedBody {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -133,7 +127,7 @@ function receiveBody(message: IncomingMessage, onEnd: () => void): ReceivedBody 
 function textsOf(error: Error | undefined, label: string): { readonly code: string; readonly reason: string } {
   if (error === undefined) return { code: "ECONNRESET", reason: `${label}: the connection ended without an answer` };
   const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
-  // A host with several addresses fails with one error for each of them, under an empty message.
+  // For a host with several addresses, Node reports one error each and an empty message.
   const causes: unknown[] = error instanceof AggregateError ? error.errors : [error];
   const messages = causes.map((cause) => (cause instanceof Error ? cause.message : String(cause)));
   return { code, reason: `${label}: ${messages.join("; ")}` };

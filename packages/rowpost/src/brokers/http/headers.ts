@@ -1,16 +1,16 @@
 /**
- * Message headers as HTTP headers: names of token characters, values of visible ASCII. Whatever
- * else there is goes percent-encoded, and `rowpost-encoded` lists which ones.
+ * Message headers as HTTP headers. Names that are not tokens and values beyond visible ASCII are
+ * percent-encoded and listed in `rowpost-encoded`.
  */
 
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 
-/** Lists, parted by commas, the headers whose name and value are percent-encoded. */
+/** Comma-separated list of headers whose name and value are percent-encoded. */
 export const HEADER_ENCODED = "rowpost-encoded";
 
 /**
  * Names that belong to the transport, and `__proto__`, which Node's `request.headers` cannot hold.
- * They go out with their first letter encoded.
+ * They are sent with the first letter encoded.
  */
 const TAKEN_NAMES: ReadonlySet<string> = new Set([
   "__proto__",
@@ -36,12 +36,12 @@ const TAKEN_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 const PLAIN_NAME = /^[A-Za-z0-9!#$&'*+.^_`|~-]+$/;
-/** Visible ASCII with blanks inside. HTTP cuts blanks off at the ends. */
+/** Visible ASCII with inner blanks; HTTP trims the ends. */
 const PLAIN_VALUE = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/;
 
 /**
- * Two names of the message's headers that HTTP, which knows no case in them, cannot tell apart and
- * whose values differ; undefined: there are none.
+ * Two header names that differ only in case, which HTTP ignores, and have different values.
+ * Undefined if there are none.
  */
 export function sameNames(headers: Readonly<Record<string, string>>): readonly [string, string] | undefined {
   const seen = new Map<string, string>();
@@ -54,8 +54,8 @@ export function sameNames(headers: Readonly<Record<string, string>>): readonly [
 }
 
 /**
- * Message headers as they go on the wire. `fixedNames`: lower-case names that the endpoint's own
- * headers take, such as `x-api-key`.
+ * Message headers in wire form. `fixedNames`: lower-case names of the endpoint's own headers, such
+ * as `x-api-key`.
  */
 export function encodeHeaders(
   headers: Readonly<Record<string, string>>,
@@ -78,16 +78,16 @@ export function encodeHeaders(
   return Object.fromEntries(wire);
 }
 
-/** The first letter always, to be another name than the transport's. */
+/** Always encodes the first letter, so that the name differs from the transport's. */
 function encodeName(name: string): string {
   const [first = "", ...rest] = name;
   return `${percentEncode(first, /./gsu)}${percentEncode(rest.join(""), /[^A-Za-z0-9!#$&'*+.^_`|~-]/gu)}`.toLowerCase();
 }
 
 /**
- * The message's headers from those of a request, as `request.headers` of node:http has them: for
- * receivers written in JavaScript. Names are in lower case. Headers of the transport (host,
- * content-length, webhook-id, …) are left in. What is not well encoded stays as it came.
+ * Restores the message's headers from `request.headers` of node:http, for receivers in JavaScript.
+ * Names are in lower case. Transport headers (host, content-length, webhook-id, …) stay in. Badly
+ * encoded headers are passed through.
  */
 export function decodeWebhookHeaders(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,
@@ -95,7 +95,8 @@ export function decodeWebhookHeaders(
   const list = headers[HEADER_ENCODED];
   const encoded = new Set(typeof list === "string" ? list.split(",").map((name) => name.trim()) : []);
   const decoded = new Map<string, string>();
-  // Plain ones first: of two with a name the message's own, which is encoded, is asked for.
+  // Plain headers first, so that an encoded one, which is the message's own, wins over a plain one
+  // of the same name.
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined && name !== HEADER_ENCODED && !encoded.has(name))
       decoded.set(name, [value].flat().join(", "));

@@ -1,4 +1,4 @@
-/** How messages are handed over: each as a request, as many at once as the window has room for. */
+/** Publishes each message as a request, as many at once as the window allows. */
 import { describeError } from "../../runtime/errors.ts";
 import type { OutgoingMessage, PublishFailed, PublishResult } from "../broker.ts";
 import type { AbortScope } from "../publishing/abort-scope.ts";
@@ -33,7 +33,6 @@ export async function publishBatch(
     return target;
   }
 
-  /** An endpoint, whatever topics lead to it. */
   function destinationOf({ topic }: OutgoingMessage): string {
     const target = targetOf(topic);
     return "label" in target ? target.label : topic;
@@ -50,7 +49,7 @@ export async function publishBatch(
     try {
       started = publishing.connections.start(request);
     } catch (error) {
-      // node:http refuses a request that it cannot write, before anything is sent.
+      // node:http refuses a request it cannot write before it sends anything.
       return failed("message", "INVALID_REQUEST", describeError(error), { retriable: false });
     }
     running.add(started);
@@ -65,7 +64,7 @@ export async function publishBatch(
     count: batch.length,
     scope,
     window,
-    // No `leave`: whether a request was handed over, or even answered, shows when it has ended.
+    // No `leave`: only the end of a request shows whether it was handed over or answered.
     carrier: (own) => ({ hand: (load) => hand(own, load) }),
   });
   scope.onAbort(() => {

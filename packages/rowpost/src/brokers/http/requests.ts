@@ -1,4 +1,3 @@
-/** One message as a request, and what its answer, or its breaking, means. */
 import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import type { Outcome } from "../publishing/call.ts";
@@ -10,7 +9,6 @@ import type { HttpSettings } from "./settings.ts";
 import { sign, webhookId } from "./signature.ts";
 import type { Target } from "./target.ts";
 
-/** The request of a message, or why there is none. */
 export function requestOf(
   message: OutgoingMessage,
   target: Target,
@@ -32,7 +30,6 @@ export function requestOf(
   return { target, method: "POST", headers, body, timeoutMs };
 }
 
-/** What became of the message. */
 export function outcomeOf(
   exchange: Exchange,
   { type, key }: OutgoingMessage,
@@ -48,7 +45,6 @@ export function outcomeOf(
   });
 }
 
-/** What the headers of a request are made of. */
 interface HeaderParts {
   readonly id: string;
   readonly body: Uint8Array;

@@ -1,48 +1,40 @@
-/** What an answer of the receiver means for the message. */
 import type { Outcome } from "../publishing/call.ts";
 import { failed } from "../publishing/failures.ts";
 
-/** An answer, with the beginning of its body. */
 export interface HttpAnswer {
   readonly status: number;
   readonly statusText: string;
-  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** At most the first 16 KiB. */
   readonly body: Buffer;
 }
 
-/** What the meaning depends on besides the answer. */
 export interface AnswerContext {
-  /** Scheme, host and path, without credentials and query: for texts. */
   readonly label: string;
   readonly webhookId: string;
-  /** Header of the answer that holds a receipt, in lower case. */
+  /** Lower-case name of the answer header with the receipt. */
   readonly receiptHeader: string;
   /** Epoch milliseconds, for a Retry-After that is a date. */
   readonly nowMs: number;
 }
 
 /**
- * Refused as it is, and refused next time as well: 400, 409, 410, 413, 415, 422 and every 4xx that
- * is not listed here.
+ * Permanent refusals are 400, 409, 410, 413, 415, 422 and every 4xx not listed here.
  *
- * These, on the other hand, say something about the endpoint and not about the message: it is busy
- * (408, 425), or its address, its routes or its credentials are wrong (401, 403, 404, 405, 407),
- * which a deployment or a corrected configuration mends. Those are waited for, then retried,
- * counted, and `failed` after their attempts, instead of failing every message at once for a typo.
- * 410 is not among them:
- * the receiver says on purpose that it wants no more (Standard Webhooks: stop sending).
+ * The codes listed concern the endpoint, not the message: it is busy (408, 425), or its address,
+ * routes or credentials are wrong (401, 403, 404, 405, 407), which a deployment or a configuration
+ * change fixes. The relay waits, then retries and counts, so that a typo does not fail every
+ * message at once. 410 is not listed: the receiver asks for no more messages (Standard Webhooks:
+ * stop sending).
  */
 const MISSING: ReadonlySet<number> = new Set([401, 403, 404, 405, 407]);
 const BUSY: ReadonlySet<number> = new Set([408, 425]);
-/** What a gateway says of a service behind it that is away; 520 to 524 are those of a CDN. */
+/** A gateway reports that the service behind it is away. 520 to 524 are those of a CDN. */
 const AWAY: ReadonlySet<number> = new Set([502, 503, 504, 520, 521, 522, 523, 524]);
 
-/** A mistaken date must not silence a topic for years. */
+/** Limits the damage of a mistaken date, which could silence a topic for years. */
 const MAX_RETRY_AFTER_MS = 86_400_000;
 
-/** What becomes of a message that was answered. */
 export function outcomeOfAnswer(answer: HttpAnswer, context: AnswerContext): Outcome {
   const { status } = answer;
   if (status >= 200 && status < 300) return receiptOf(answer, context);
@@ -55,7 +47,7 @@ export function outcomeOfAnswer(answer: HttpAnswer, context: AnswerContext): Out
   return failed(scope, `HTTP_${status}`, reasonOf(answer, context.label), { absent, retriable, retryAfterMs });
 }
 
-/** The receiver's own receipt (a header, or `id` in a JSON body), else the id that it was sent. */
+/** The receiver's receipt (a header, or `id` in a JSON body), else the id that was sent. */
 function receiptOf(answer: HttpAnswer, context: AnswerContext): string {
   const header = answer.headers[context.receiptHeader];
   if (typeof header === "string" && header !== "") return header.slice(0, 255);
@@ -73,7 +65,7 @@ function jsonId(body: Buffer): string | undefined {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed !== "object" || parsed === null || !("id" in parsed)) return undefined;
     const { id } = parsed;
-    // One above 2^53 has lost its last digits as a number: read as a text, it has them all.
+    // A number above 2^53 has lost its last digits, so it is read again as text.
     if (typeof id === "number") return Number.isSafeInteger(id) ? String(id) : jsonId(Buffer.from(quoted(text)));
     return typeof id === "string" && id !== "" ? id : undefined;
   } catch {
@@ -81,7 +73,6 @@ function jsonId(body: Buffer): string | undefined {
   }
 }
 
-/** JSON with its numbers as texts. */
 function quoted(json: string): string {
   return json.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (part) => (part.startsWith('"') ? part : `"${part}"`));
 }
@@ -102,7 +93,7 @@ function reasonOf(answer: HttpAnswer, label: string): string {
   return excerpt === "" ? answered : `${answered}: ${excerpt}`;
 }
 
-/** Seconds, or an HTTP date; undefined when there is none, or it cannot be read or has passed. */
+/** Seconds or an HTTP date. Undefined if missing, unreadable or in the past. */
 function retryAfter(value: string | readonly string[] | undefined, nowMs: number): number | undefined {
   if (typeof value !== "string") return undefined;
   const waitMs = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - nowMs;

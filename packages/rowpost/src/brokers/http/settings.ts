@@ -11,36 +11,46 @@ import { targetOf } from "./target.ts";
 
 /** Options of {@link http}. Exactly one of `url` and `urlByTopic`. */
 export interface HttpBrokerOptions {
-  /** Where all messages go, with `rowpost-topic`. User and password become basic authentication. */
+  /**
+   * Endpoint of all messages, which get `rowpost-topic`. User and password become basic
+   * authentication.
+   */
   readonly url?: string | URL | undefined;
-  /** Where messages of a topic go. Undefined: no such topic; they fail, and can be retried. */
+  /**
+   * Endpoint of a topic. Undefined: the topic does not exist; its messages fail and can be retried.
+   */
   readonly urlByTopic?: ((topic: string) => string | URL | undefined) | undefined;
-  /** Signing secret, `whsec_<base64>` or any text; several while it changes. Default: unsigned. */
+  /** Signing secret, `whsec_<base64>` or any text; several during a rotation. Default: unsigned. */
   readonly secret?: string | readonly string[] | undefined;
-  /** From the connection to the answer's body. Default 15,000. Ends at the publish timeout. */
+  /**
+   * From connecting to the end of the answer's body, in ms. Default 15,000. The publish timeout
+   * ends it too.
+   */
   readonly timeoutMs?: number | undefined;
   /**
-   * Requests, and so connections, to one endpoint at once, over all calls. To all endpoints
-   * together at most twice as many, shared so that one that hangs holds up no other. Default 32.
+   * Most concurrent requests, and so connections, to one endpoint, over all calls. All endpoints
+   * together share twice as many, so that one that hangs does not block the others. Default 32.
    */
   readonly maxInFlight?: number | undefined;
-  /** Sent with every request, such as `authorization`. Message headers of such names go encoded. */
+  /**
+   * Sent with every request, such as `authorization`. Message headers with these names are encoded.
+   */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Larger bodies are refused unasked. Default: none; a receiver then answers 413. */
+  /** Larger bodies are refused without a request. Default: none; a receiver then answers 413. */
   readonly maxBodyBytes?: number | undefined;
-  /** Header of the answer that holds the receiver's receipt. Default `rowpost-receipt`. */
+  /** Answer header with the receiver's receipt. Default `rowpost-receipt`. */
   readonly receiptHeader?: string | undefined;
-  /** For https: certificate authorities to trust, and a certificate of this client; PEM. */
+  /** For https: trusted certificate authorities and a client certificate, as PEM. */
   readonly tls?: HttpTlsOptions | undefined;
-  /** Default: the system's. Its wall clock dates the signature. */
+  /** Default: the system clock. Its wall clock dates the signature. */
   readonly clock?: Clock | undefined;
 }
 
 /** TLS options of {@link HttpBrokerOptions}, as of `node:tls`. */
 export interface HttpTlsOptions {
-  /** Certificates of the authorities to trust. Default: the ones that Node.js brings along. */
+  /** Certificates of trusted authorities. Default: those of Node.js. */
   readonly ca?: string | undefined;
-  /** Certificate chain of this client, together with `key`. */
+  /** Certificate chain of this client. Requires `key`. */
   readonly cert?: string | undefined;
   /** Private key of `cert`. */
   readonly key?: string | undefined;
@@ -64,20 +74,18 @@ export interface HttpSettings {
   readonly timeoutMs: number;
   readonly maxInFlight: number;
   readonly secrets: readonly Buffer[];
-  /** Names in lower case. */
   readonly fixedHeaders: Readonly<Record<string, string>>;
   readonly fixedNames: ReadonlySet<string>;
   readonly receiptHeader: string;
   readonly maxBodyBytes: number | undefined;
   readonly clock: Clock;
   readonly tls: HttpTlsOptions;
-  /** Of an endpoint that cannot be reached: everything with one url, else its topic. */
+  /** Scope of an unreachable endpoint: the whole connection with one url, else its topic. */
   readonly awayScope: "connection" | "destination";
-  /** The endpoint of a topic, or why there is none. */
   target(topic: string): Target | PublishFailed;
 }
 
-/** Throws `ConfigurationError` on options that cannot work. */
+/** Throws `ConfigurationError` for invalid options. */
 export function settingsOf(options: HttpBrokerOptions): HttpSettings {
   checkOptions("http broker", options, KINDS);
   checkOptions("http broker, tls", options.tls ?? {}, TLS_KINDS);
@@ -119,7 +127,7 @@ function checkedHeaders(headers: Readonly<Record<string, string>>): Readonly<Rec
       validateHeaderName(name);
       validateHeaderValue(name, value);
     } catch (error) {
-      // Without the value, which may be a token.
+      // Leaves out the value, which may be a token.
       throw new ConfigurationError(
         `http broker: the header ${JSON.stringify(name)} cannot be sent: its name or value has a character that HTTP does not allow`,
         { cause: error },

@@ -17,7 +17,7 @@ function requestOf(signature: string) {
 
 describe("signature", () => {
   test("is the one that other implementations of Standard Webhooks make of the same message", () => {
-    // The vector that the specification's own libraries are tested with.
+    // Test vector of the specification's own libraries.
     expect(sign(content, [secretBytes(SECRET)])).toBe("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
   });
 

@@ -1,24 +1,23 @@
 /**
- * Identity and signature of a webhook as the Standard Webhooks specification 1.0.0 has them:
- * headers `webhook-id`, `webhook-timestamp`, `webhook-signature`; HMAC-SHA256 over
- * `{id}.{timestamp}.{body}`, base64, with the prefix `v1,`; several signatures are parted by a
- * blank.
+ * Id and signature of a webhook according to Standard Webhooks 1.0.0: headers `webhook-id`,
+ * `webhook-timestamp`, `webhook-signature`; HMAC-SHA256 over `{id}.{timestamp}.{body}` in base64
+ * with the prefix `v1,`; several signatures are separated by a blank.
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentEncode } from "../publishing/percent-encoding.ts";
 
-/** It is the receipt too where the receiver gives none; `message_id` has room for so many. */
+/** The id is also the receipt if the receiver gives none, and `message_id` holds 255 characters. */
 const MAX_ID_LENGTH = 255;
 
 /**
- * `webhook-id` of a message: the same for every attempt, different for every (type, key), so
- * receivers deduplicate by it.
+ * `webhook-id` of a message: the same for every attempt and different for every (type, key), so
+ * that receivers can deduplicate by it.
  *
- * `type:key` with everything percent-encoded that is not a letter, a digit or one of `-_~!*'()`.
- * The full stop too: the specification forbids it in an id, because `{id}.{timestamp}.{body}` could
- * then be cut in two ways under one signature. What would be longer than 255 characters (a long key
- * in Chinese) is sent as `sha256-` and the digest of that text.
+ * `type:key`, percent-encoded except for letters, digits and `-_~!*'()`. The full stop is encoded
+ * because the specification forbids it: `{id}.{timestamp}.{body}` could be split in two ways under
+ * one signature. A text longer than 255 characters, such as a long key in Chinese, is replaced by
+ * `sha256-` and its digest.
  */
 export function webhookId(type: string, key: string): string {
   const readable = `${percentEncode(type, ID_UNSAFE)}:${percentEncode(key, ID_UNSAFE)}`;
@@ -29,8 +28,8 @@ export function webhookId(type: string, key: string): string {
 const ID_UNSAFE = /[^A-Za-z0-9_~!*'()-]/gu;
 
 /**
- * The bytes of a signing secret: `whsec_` and base64, or any text. Throws `ConfigurationError` when
- * it is empty, no base64, or an asymmetric key (`whsk_`, not supported).
+ * Bytes of a signing secret: `whsec_` and base64, or any text. Throws `ConfigurationError` if it is
+ * empty, invalid base64, or an asymmetric key (`whsk_`, not supported).
  */
 export function secretBytes(secret: string): Buffer {
   if (secret.startsWith("whsk_") || secret.startsWith("whpk_")) {
@@ -48,15 +47,13 @@ export function secretBytes(secret: string): Buffer {
   return Buffer.from(encoded, "base64");
 }
 
-/** What is signed. */
 export interface SignedContent {
   readonly id: string;
-  /** Seconds since 1970, as text, as it stands in the header. */
+  /** Seconds since 1970, as text. */
   readonly timestamp: string;
   readonly body: Uint8Array;
 }
 
-/** The value of `webhook-signature`: one for each secret, the new one first. */
 export function sign(content: SignedContent, secrets: readonly Buffer[]): string {
   return secrets.map((secret) => `v1,${digest(content, secret).toString("base64")}`).join(" ");
 }
@@ -67,21 +64,26 @@ function digest({ id, timestamp, body }: SignedContent, secret: Buffer): Buffer 
 
 /** Options of {@link verifyWebhook}. */
 export interface VerifyWebhookOptions {
-  /** The same as the sender's; several while a secret is being changed. */
+  /** The sender's secret; several during a rotation. */
   readonly secret: string | readonly string[];
-  /** Headers of the request, names in lower case (as `request.headers` of node:http has them). */
+  /**
+   * Headers of the request with names in lower case, as `request.headers` of node:http has them.
+   */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The body as it came, before any parsing: a parsed and printed JSON has other bytes. */
+  /** The raw body. A JSON body that was parsed and printed again has other bytes. */
   readonly body: Uint8Array | string;
-  /** How far the timestamp may be from this host's clock, against replays. Default 300,000. */
+  /**
+   * Largest difference between the timestamp and this host's clock, in ms, against replays. Default
+   * 300,000.
+   */
   readonly toleranceMs?: number | undefined;
-  /** Epoch milliseconds; default `Date.now()`. */
+  /** Epoch milliseconds. Default `Date.now()`. */
   readonly nowMs?: number | undefined;
 }
 
 /**
- * Whether a webhook request was signed with one of the secrets, lately, over exactly this body. For
- * receivers; never throws on what was sent.
+ * Whether a webhook request was signed with one of the secrets, within the tolerance, over exactly
+ * this body. For receivers. Never throws because of the request.
  */
 export function verifyWebhook(options: VerifyWebhookOptions): boolean {
   const { headers, toleranceMs = 300_000, nowMs = Date.now() } = options;
@@ -101,13 +103,13 @@ export function verifyWebhook(options: VerifyWebhookOptions): boolean {
 
 /** Options of {@link signWebhook}. */
 export interface SignWebhookOptions {
-  /** Becomes `webhook-id`; without a full stop. */
+  /** Sent as `webhook-id`; without a full stop. */
   readonly id: string;
-  /** Becomes `webhook-timestamp`: seconds since 1970. */
+  /** Sent as `webhook-timestamp`: seconds since 1970. */
   readonly timestamp: string;
   /** The body as it is sent. */
   readonly body: Uint8Array | string;
-  /** `whsec_` and base64, or any text; several while it is being changed, the new one first. */
+  /** `whsec_` and base64, or any text; several during a rotation, the newest first. */
   readonly secret: string | readonly string[];
 }
 

@@ -1,16 +1,13 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 
-/** An endpoint, taken apart once. */
 export interface Target {
   readonly secure: boolean;
   readonly hostname: string;
   readonly port: number;
-  /** Path and query. */
   readonly path: string;
-  /** The header `authorization` from the url's user and password; empty without them. */
   readonly authorization: Readonly<Record<string, string>>;
-  /** Scheme, host and path, without credentials and query, which may hold secrets: for texts. */
+  /** Scheme, host and path for texts, without credentials and query, which may hold secrets. */
   readonly label: string;
 }
 
@@ -22,7 +19,7 @@ export function targetOf(url: string | URL): Target {
   const credentials = `${percentDecoded("http broker: the user in the url", username)}:${percentDecoded("http broker: the password in the url", password)}`;
   return {
     secure,
-    // Without the brackets of an IPv6 address, which belong to the url's writing.
+    // Removes the brackets of an IPv6 address.
     hostname: parsed.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: parsed.port === "" ? (secure ? 443 : 80) : Number(parsed.port),
     path: `${parsed.pathname}${parsed.search}`,

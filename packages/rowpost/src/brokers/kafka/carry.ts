@@ -1,28 +1,25 @@
-/** What becomes of a message in Kafka's record: all of it bytes, so that nothing needs encoding. */
+/** A message as a Kafka record. Kafka carries bytes, so nothing needs encoding. */
 
 import type { OutgoingMessage } from "../broker.ts";
 
-/** A record, ready for either client. */
 export interface WireRecord {
   readonly key: Buffer;
   readonly value: Buffer;
   readonly headers: Readonly<Record<string, string>>;
-  /** Bytes that it adds to a batch, at most. */
   readonly bytes: number;
 }
 
 const CONTENT_TYPE = "content-type";
 const JSON_TYPE = "application/json";
 
-/** Lengths, timestamp and offset: seven variable-length numbers of 1 or 2 bytes, rarely more. */
+/** Lengths, timestamp and offset: seven variable-length numbers, usually 1 or 2 bytes each. */
 const RECORD_OVERHEAD = 32;
 /** Two lengths, 5 bytes at most each. */
 const HEADER_OVERHEAD = 10;
 
-/** The ordering key, or the message key, decides the partition. */
 export function recordOf(message: OutgoingMessage): WireRecord {
   const key = Buffer.from(message.orderingKey ?? message.key);
-  // An empty body is no null: that would be a tombstone, which deletes the key when compacted.
+  // An empty body must not become null, which is a tombstone that deletes the key on compaction.
   const { body } = message;
   const value =
     typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
@@ -34,7 +31,9 @@ export function recordOf(message: OutgoingMessage): WireRecord {
   return { key, value, headers, bytes };
 }
 
-/** As they are, and `content-type` of a body that is not JSON, unless the user set one. */
+/**
+ * The headers unchanged, and `content-type` for a body that is not JSON, unless the user set one.
+ */
 function headersOf({ headers, contentType }: OutgoingMessage): Readonly<Record<string, string>> {
   if (contentType === JSON_TYPE || contentType === "") return headers;
   if (Object.keys(headers).some((name) => name.toLowerCase() === CONTENT_TYPE)) return headers;

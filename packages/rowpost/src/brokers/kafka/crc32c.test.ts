@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { crc32c } from "./crc32c.ts";
 
-/** The first is everybody's check value; the others are of RFC 3720, B.4. */
+/** The first is the common check value; the others are from RFC 3720, B.4. */
 test.each([
   ["123456789", Buffer.from("123456789"), 0xe3_06_92_83],
   ["32 zeros", Buffer.alloc(32), 0x8a_91_36_aa],
@@ -10,7 +10,7 @@ test.each([
   ["nothing", Buffer.alloc(0), 0],
 ])("%s", (_, bytes, sum) => {
   expect(crc32c(bytes, 0, bytes.length)).toBe(sum);
-  // From wherever it starts, whatever is around it.
+  // At any offset, whatever surrounds it.
   const inside = Buffer.concat([Buffer.from("abc"), bytes, Buffer.from("de")]);
   expect(crc32c(inside, 3, 3 + bytes.length)).toBe(sum);
 });

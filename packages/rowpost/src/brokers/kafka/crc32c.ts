@@ -1,10 +1,10 @@
-/** CRC-32C (Castagnoli), which Kafka demands of each batch; Node.js only has the other CRC-32. */
+/** CRC-32C (Castagnoli), which Kafka requires for each batch. Node.js only has the other CRC-32. */
 
 /** Reversed 0x1EDC6F41. */
 const POLYNOMIAL = 0x82_f6_3b_78;
 const TABLES = 4;
 
-/** `SLICES[n * 256 + byte]`: what a byte does to the sum `n` bytes later. */
+/** `SLICES[n * 256 + byte]`: the effect of a byte on the sum `n` bytes later. */
 const SLICES: Int32Array = createSlices();
 
 function createSlices(): Int32Array {
@@ -21,7 +21,10 @@ function createSlices(): Int32Array {
   return slices;
 }
 
-/** The checksum of `bytes[start..end)`. Four bytes a step: 0.34 ms for 330 kB, one by one 0.79. */
+/**
+ * Checksum of `bytes[start..end)`, four bytes a step: 0.34 ms for 330 kB, against 0.79 byte by
+ * byte.
+ */
 export function crc32c(bytes: Uint8Array, start: number, end: number): number {
   let sum = -1;
   let at = start;

@@ -3,39 +3,36 @@
 import type { WireRecord } from "./carry.ts";
 import type { Fault } from "./failures.ts";
 
-/** Records for one partition, stored whole or not at all. */
 export interface PartitionBatch {
   readonly partition: number;
   readonly records: readonly WireRecord[];
 }
 
-/** The offset of a batch's first record (the others follow), or why it was not acknowledged. */
+/** Offset of a batch's first record (the others follow), or why it was not acknowledged. */
 export type BatchOutcome = { readonly baseOffset: bigint } | { readonly fault: Fault };
 
-/** A topic as the cluster describes it: the node that leads each partition. */
 export interface TopicDescription {
   readonly leaders: readonly number[];
 }
 
-/** A connected client. After a broken connection or a time-out another one takes its place. */
 export interface Session {
   /** Resolves when the cluster answers, else rejects with a {@link FaultError}. */
   check(): Promise<void>;
   /** Asks the cluster anew. Rejects with a {@link FaultError}. */
   describe(topic: string): Promise<TopicDescription>;
   /**
-   * One produce request for partitions of one leader (-1: none is known), acknowledged by all
-   * replicas in sync; no retries. One outcome for each batch. Never rejects.
+   * Sends one produce request for partitions of one leader (-1: unknown), acknowledged by all
+   * in-sync replicas, without retries. Resolves to one outcome for each batch. Never rejects.
    */
   send(leader: number, topic: string, batches: readonly PartitionBatch[]): Promise<BatchOutcome[]>;
-  /** Ends connections, at once when they do not end by themselves. Never rejects. */
+  /** Closes the connections, by force if needed. Never rejects. */
   close(): Promise<void>;
 }
 
 export interface Driver {
   /** Rejects with a {@link FaultError}. The signal ends the attempt, where that is possible. */
   open(signal: AbortSignal): Promise<Session>;
-  /** False with a client of the user's, which goes by its own settings. */
+  /** False with a client that was passed in, which follows its own settings. */
   readonly endsAttempts: boolean;
 }
 
@@ -52,7 +49,7 @@ export function sameForAll(batches: readonly PartitionBatch[], fault: Fault): Ba
   return batches.map(() => ({ fault }));
 }
 
-/** `code` and words of the first error below (causes, parts) that a test accepts. */
+/** `code` and text of the first error below this one (causes, parts) that a test accepts. */
 export function findError<Found>(
   error: unknown,
   accept: (error: ErrorLike) => Found | undefined,
@@ -69,7 +66,6 @@ export function findError<Found>(
   return undefined;
 }
 
-/** What errors of the two packages, and of Node.js, have in common. */
 export interface ErrorLike {
   readonly name?: unknown;
   readonly message?: unknown;
@@ -81,7 +77,6 @@ export interface ErrorLike {
   readonly apiId?: unknown;
 }
 
-/** A system error such as ECONNREFUSED, or one of TLS such as SELF_SIGNED_CERT_IN_CHAIN. */
 export function systemCode(error: unknown): { readonly code: string; readonly text: string } | undefined {
   return findError(error, ({ code, message }) =>
     typeof code === "string" && /^[A-Z][A-Z0-9_]+$/.test(code) && !code.startsWith("PLT_KFK")
@@ -90,7 +85,7 @@ export function systemCode(error: unknown): { readonly code: string; readonly te
   );
 }
 
-/** The outermost words. */
+/** The outermost message. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -7,7 +7,6 @@ import { failureOfQuestion, failureOfSend } from "./failures.ts";
 import * as kafkajs from "./kafkajs-faults.ts";
 import * as platformatic from "./platformatic.ts";
 
-/** An error with fields. */
 function error(fields: { readonly message: string; readonly [field: string]: unknown }, cause?: unknown): Error {
   return Object.assign(new Error(fields.message, { cause }), fields);
 }

@@ -1,37 +1,35 @@
-/** What a failure is about. Codes: https://kafka.apache.org/protocol#protocol_error_codes */
+/** Scope of each failure. Codes: https://kafka.apache.org/protocol#protocol_error_codes */
 
 import { type FailedBy, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
-/** What went wrong, as a driver found it out. */
 export type Fault =
-  /** The broker answered with an error: nothing was stored, unless the code says otherwise. */
+  /** The broker answered with an error. Nothing was stored unless the code says otherwise. */
   | { readonly kind: "answer"; readonly code: number; readonly name: string; readonly text: string }
-  /** User, password or mechanism are wrong. */
   | { readonly kind: "denied"; readonly text: string }
-  /** No connection came about: nothing was handed over. */
+  /** No connection was made, so nothing was handed over. */
   | { readonly kind: "unreachable"; readonly code: string; readonly text: string }
-  /** No answer, or something that the driver does not know: what was sent may be stored. */
+  /** No answer, or an error unknown to the driver. Sent records may be stored. */
   | { readonly kind: "lost"; readonly code: string; readonly text: string };
 
 interface Rule extends SharedRule {
   readonly divisible?: boolean;
-  /** The partition has moved, or the topic is gone: look again before the next try. */
+  /** The partition has moved or the topic is gone: refresh the metadata before the next try. */
   readonly stale?: boolean;
-  /** The connection is of no more use. */
   readonly endsSession?: boolean;
 }
 
-/** A failure, with what to do about the request that met it. */
 export type Failure = FailedBy<Rule>;
 
-/** Wrong for ever: the same message is refused again. In a batch it may be any of them. */
+/** The message will always be refused. In a batch it may be any of them. */
 const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
-/** The topic is away or throttled for now. Kafka names no time. */
+/** The topic is unavailable or throttled. Kafka gives no time. */
 const LATER: Rule = { scope: "destination", retryAfterMs: 1000 };
-/** Led by another broker, or by none at the moment; the one that was asked stored nothing. */
+/**
+ * Another broker leads the partition, or none does at the moment. The broker asked stored nothing.
+ */
 const MOVED: Rule = { scope: "destination", stale: true };
 const EVERYTHING: Rule = { scope: "connection", endsSession: true };
-/** Stored by the leader, but not as safely as asked; when it is sent again, stored twice. */
+/** Stored by the leader, but not on enough replicas. Sending it again stores it twice. */
 const HALF_STORED: Rule = { scope: "unknown" };
 
 const TOO_LARGE: Rule = {
@@ -39,20 +37,19 @@ const TOO_LARGE: Rule = {
   advice: "larger than message.max.bytes of the broker or max.message.bytes of the topic",
 };
 
-/** The topic does not exist, as its description says. */
 export const UNKNOWN_TOPIC = 3;
-/** The partition has no leader at the moment, or none that is known here. */
+/** The partition has no leader at the moment, or none known here. */
 export const LEADER_NOT_AVAILABLE = 5;
-/** The broker is older than what is written here. */
 export const UNSUPPORTED_VERSION = 35;
-/** A record that the broker, or we, cannot take. */
+/** A record that the broker or this adapter cannot take. */
 export const INVALID_RECORD = 87;
 
-/** Kafka's name of each code, and what to do. */
+/** Kafka's name of each code, and its rule. */
 const RULES: Readonly<Record<number, readonly [name: string, Rule]>> = {
   [-1]: ["UNKNOWN_SERVER_ERROR", { scope: "unknown", advice: "the broker's log has the reason" }],
   2: ["CORRUPT_MESSAGE", NEVER],
-  // Topics are made while messages wait. From a produce request it can also be a moved partition.
+  // The topic is created while messages wait. In a produce answer it can also mean a moved
+  // partition.
   [UNKNOWN_TOPIC]: [
     "UNKNOWN_TOPIC_OR_PARTITION",
     {
@@ -90,15 +87,12 @@ const RULES: Readonly<Record<number, readonly [name: string, Rule]>> = {
   89: ["THROTTLING_QUOTA_EXCEEDED", LATER],
 };
 
-/** Kafka's name of a code. */
 export function nameOfCode(code: number): string {
   return RULES[code]?.[0] ?? `KAFKA_${code}`;
 }
 
-/** Codes of a refused login: unsupported mechanism, illegal state, failed. */
 const DENIED: readonly number[] = [33, 34, 58];
 
-/** The failure of a produce request. */
 export function failureOfSend(fault: Fault): Failure {
   switch (fault.kind) {
     case "answer":
@@ -106,7 +100,7 @@ export function failureOfSend(fault: Fault): Failure {
     case "denied":
       return denied(fault.text);
     case "unreachable":
-      // Of one leader; whether the cluster is away shows when it is asked for the partition.
+      // Concerns one leader. The metadata request that follows shows whether the cluster is away.
       return build(fault.code, fault.text, { ...MOVED, endsSession: true });
     case "lost":
       return build(fault.code, fault.text, { scope: "unknown", endsSession: true });
@@ -117,7 +111,7 @@ function answered({ code, name, text }: Fault & { readonly kind: "answer" }): Fa
   return build(name, text, RULES[code]?.[1] ?? { scope: "unknown" });
 }
 
-/** The failure of a question (who leads, are you there): nothing was handed over. */
+/** The failure of a metadata or connectivity request: nothing was handed over. */
 export function failureOfQuestion(fault: Fault): Failure {
   switch (fault.kind) {
     case "answer": {
@@ -133,17 +127,16 @@ export function failureOfQuestion(fault: Fault): Failure {
   }
 }
 
-/** A failure of one message or topic, found without asking the server. */
 export function messageFailure(code: string, reason: string, options: { readonly retriable: boolean }): Failure {
   return build(code, reason, { scope: "message", retriable: options.retriable });
 }
 
-/** Of a topic that was there a moment ago: a broker that starts may not know it yet. */
+/** For a topic that existed a moment ago: a starting broker may not know it yet. */
 export function awayForNow(failure: Failure): Failure {
   return { ...failure, scope: "destination", retryAfterMs: LATER.retryAfterMs };
 }
 
-/** Handed over, and given up by us before an answer came. */
+/** Handed over, then given up before an answer came. */
 export function unanswered(code: string, reason: string): Failure {
   return failureOfSend({ kind: "lost", code, text: reason });
 }

@@ -10,13 +10,13 @@
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 
-/** The `Kafka` object of kafkajs: what is called of it. */
+/** The `Kafka` object of kafkajs, with the methods used. */
 export interface KafkajsClient {
   /** Makes a producer. */
   producer(options?: object): object;
   /** Makes an admin client. */
   admin(options?: object): object;
-  /** Not called: tells a `Kafka` object from others. */
+  /** Not called. Identifies a `Kafka` object. */
   consumer(options: never): object;
 }
 
@@ -24,16 +24,15 @@ export interface KafkajsClient {
 export interface PlatformaticClient {
   /** Sends a batch. */
   send(options: never): Promise<unknown>;
-  /** Asks for topics and their partitions. */
+  /** Fetches topics and their partitions. */
   metadata(options: never): Promise<unknown>;
-  /** Not used: tells a `Producer` from others. */
+  /** Not used. Identifies a `Producer`. */
   readonly connections: object;
 }
 
-/** A client that can be handed in. */
+/** A client that can be passed in. */
 export type KafkaClient = KafkajsClient | PlatformaticClient;
 
-/** Which of them it is. */
 export type GivenClient =
   | { readonly kind: "kafkajs"; readonly client: KafkajsClient }
   | { readonly kind: "platformatic"; readonly client: PlatformaticClient };
@@ -59,7 +58,6 @@ export function recognize(client: KafkaClient): GivenClient {
   );
 }
 
-/** The package keeps its options under a symbol of this description. */
 const OPTIONS = "plt.kafka.base.options";
 const CHANGES_MESSAGES = ["serializers", "registry", "beforeSerialization"];
 

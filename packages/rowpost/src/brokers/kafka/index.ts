@@ -79,5 +79,5 @@ function cannotBeUsed({ brokers, tls }: Settings, { code, reason, scope }: Failu
   });
 }
 
-/** Failures that say themselves what to do, and stay until somebody does it. */
+/** Failures that carry their own advice and last until someone follows it. */
 const ADVISED: readonly string[] = ["UNAUTHORIZED", "MISSING_PEER", "CONFIGURATION"];

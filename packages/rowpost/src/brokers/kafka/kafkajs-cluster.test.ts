@@ -1,4 +1,3 @@
-/** What is asked over kafkajs's connections, and what each partition is told. */
 import kafkajs from "kafkajs";
 import { describe, expect, test } from "vitest";
 import type { BatchOutcome, PartitionBatch } from "./driver.ts";
@@ -16,13 +15,11 @@ interface Answer {
 
 type Produce = (leader: number, ...partitions: number[]) => Promise<BatchOutcome[]>;
 
-/** Requests for a topic over the connections of such a cluster. */
 function producing(brokerPool: object): Produce {
   const produce = createProduce({ brokerPool } as Cluster, 1000);
   return (leader, ...partitions) => produce(leader, "orders", batches(...partitions));
 }
 
-/** The inside of kafkajs with these nodes, each with its answer. */
 function poolOf(nodes: ReadonlyMap<number, () => Promise<readonly Answer[]>>, sent: number[]): object {
   let isKnown = false;
   return {
@@ -64,7 +61,7 @@ describe("requests to several leaders", () => {
       [{ fault: { kind: "lost", code: "NO_RECEIPT" } }],
       [{ fault: { name: "LEADER_NOT_AVAILABLE" } }, { fault: { kind: "answer", name: "LEADER_NOT_AVAILABLE" } }],
     ]);
-    // All of them ask for the nodes once.
+    // All of them share one metadata request.
     expect(sent.toSorted((left, right) => left - right)).toEqual([1, 2, 3, 1000]);
   });
 });

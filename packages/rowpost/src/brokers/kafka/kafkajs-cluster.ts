@@ -1,13 +1,13 @@
 /**
- * Requests over the connections of kafkajs, without its producer: we encode the request and read
- * the answer (`produce.ts`), kafkajs connects, logs in, numbers requests and times them. So each
- * partition has its own outcome, one request carries all of a leader, and 1,000 messages take
- * 4.5 ms of CPU instead of 22 (330 bytes each, 4 partitions, Node.js 20; the server 3.6 instead of
- * 7).
+ * Sends requests over the connections of kafkajs without its producer. This adapter encodes the
+ * request and reads the answer (`produce.ts`); kafkajs connects, logs in, numbers requests and
+ * times them out. Each partition thus has its own outcome, one request carries all partitions of a
+ * leader, and 1,000 messages take 4.5 ms of CPU instead of 22 (330 bytes each, 4 partitions,
+ * Node.js 20; the server 3.6 instead of 7).
  *
- * The connections are reached as kafkajs's own producers reach them: by what makes its clusters,
- * under a symbol of the `Kafka` object, which is no public interface. A kafkajs that is built
- * differently is refused, and `kafkajs-cluster.test.ts` fails for the installed one.
+ * The connections are reached the way kafkajs's own producers reach them: through the cluster
+ * factory under a symbol of the `Kafka` object, which is not a public interface. A kafkajs built
+ * differently is refused, and `kafkajs-cluster.test.ts` fails if the installed one is.
  */
 import { ConfigurationError, describeError } from "../../runtime/errors.ts";
 import { type BatchOutcome, FaultError, type PartitionBatch, sameForAll, type TopicDescription } from "./driver.ts";
@@ -16,18 +16,16 @@ import type { KafkajsClient } from "./given-client.ts";
 import { faultOf } from "./kafkajs-faults.ts";
 import { decodeProduced, encodeProduce, type ProducedPartition } from "./produce.ts";
 
-/** The cluster of kafkajs, as far as it is used here. */
 export interface Cluster {
   connect(): Promise<void>;
   disconnect(): Promise<void>;
-  /** Behind `cluster.findBroker`, which asks about all topics when a node does not answer. */
+  /**
+   * Used instead of `cluster.findBroker`, which refreshes all topics when a node does not answer.
+   */
   readonly brokerPool: {
     getNodeIds(): readonly string[];
-    /** Asks the cluster about topics, and so learns its nodes. */
     refreshMetadata(topics: readonly string[]): Promise<unknown>;
-    /** Connected, and logged in. */
     findBroker(options: { readonly nodeId: number }): Promise<Node>;
-    /** Any of them. */
     findConnectedBroker(): Promise<Node>;
   };
 }
@@ -44,7 +42,7 @@ interface TopicMetadata {
   readonly partitionMetadata: readonly { readonly partitionId: number; readonly leader: number }[];
 }
 
-/** How kafkajs calls the symbol under which a `Kafka` object keeps what makes its clusters. */
+/** Description of the symbol under which a `Kafka` object keeps its cluster factory. */
 const CREATE_CLUSTER = "private:Kafka:createCluster";
 const USED = ["getNodeIds", "refreshMetadata", "findBroker", "findConnectedBroker"];
 
@@ -78,7 +76,7 @@ export async function describeTopic(cluster: Cluster, topic: string): Promise<To
   return { leaders };
 }
 
-/** For a cluster: asks for its nodes once, however many requests need them. */
+/** Asks for the cluster's nodes once, however many requests need them. */
 export function createProduce(
   { brokerPool }: Cluster,
   requestTimeoutMs: number,
@@ -103,7 +101,8 @@ export function createProduce(
     } catch (error) {
       return sameForAll(batches, { ...faultOfCode(INVALID_RECORD), text: describeError(error) });
     }
-    // Others are written meanwhile. kafkajs encodes once it is connected, and writes at once.
+    // Sends while others wait for answers. kafkajs encodes once it is connected, and writes at
+    // once.
     let isWritten = false;
     const written = (): Buffer => {
       isWritten = true;
@@ -124,11 +123,11 @@ export function createProduce(
 }
 
 const API_PRODUCE = 0;
-/** Kafka 0.11, the first with headers. */
+/** Kafka 0.11, the first version with headers. */
 const OLDEST = 3;
-/** The one that kafkajs itself sends; what later ones add is not read or written here. */
+/** The version that kafkajs itself sends. Additions of later ones are not read or written here. */
 const NEWEST = 7;
-/** From here on the broker answers at once when a quota is used up, and the client waits. */
+/** From this version on, a broker over quota answers at once and the client waits. */
 const CLIENT_WAITS = 6;
 
 function requestOf(apiVersion: number, encoded: () => Buffer): object {
@@ -138,7 +137,7 @@ function requestOf(apiVersion: number, encoded: () => Buffer): object {
     apiName: "Produce",
     async encode() {
       const bytes = encoded();
-      // As much of kafkajs's encoder as is copied from.
+      // The part of kafkajs's encoder that gets copied.
       return { buf: bytes, buffer: bytes };
     },
   };
@@ -150,7 +149,7 @@ function responseOf(version: number): object {
       const { partitions, throttleMs } = decodeProduced(answer, version);
       return { partitions, clientSideThrottleTime: version >= CLIENT_WAITS ? throttleMs : 0 };
     },
-    // Where kafkajs would make the first error that of all partitions.
+    // kafkajs would apply the first error to all partitions.
     async parse(decoded: unknown) {
       return decoded;
     },
@@ -159,7 +158,6 @@ function responseOf(version: number): object {
 
 const NO_RECEIPT: Fault = { kind: "lost", code: "NO_RECEIPT", text: "no offset for this partition" };
 
-/** What the answer says of a partition. */
 function producedOf({ errorCode, baseOffset }: ProducedPartition): BatchOutcome {
   if (errorCode !== 0) return { fault: faultOfCode(errorCode) };
   return baseOffset >= 0n ? { baseOffset } : { fault: NO_RECEIPT };

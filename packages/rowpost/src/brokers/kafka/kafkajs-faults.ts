@@ -1,9 +1,6 @@
-/** What an error of kafkajs means. */
-
 import { findError, systemCode, wordsOf } from "./driver.ts";
 import type { Fault } from "./failures.ts";
 
-/** What an error of kafkajs means; `unsent`: certainly nothing was handed over. */
 export function faultOf(error: unknown, unsent: boolean): Fault {
   const answer = findError(error, ({ name, code, type, message }): Fault | undefined =>
     name === "KafkaJSProtocolError" && typeof code === "number"
@@ -21,7 +18,6 @@ export function faultOf(error: unknown, unsent: boolean): Fault {
   return { kind: unsent ? "unreachable" : "lost", code, text: wordsOf(error) };
 }
 
-/** Errors of kafkajs that have no code of their own. */
 const CODE_OF_ERROR: Readonly<Record<string, string>> = {
   KafkaJSRequestTimeoutError: "REQUEST_TIMEOUT",
   KafkaJSConnectionClosedError: "CONNECTION_CLOSED",

@@ -1,4 +1,4 @@
-/** The driver on kafkajs, of which only the connections are used (`kafkajs-cluster.ts`). */
+/** The kafkajs driver. It uses only the connections of kafkajs (`kafkajs-cluster.ts`). */
 
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -11,18 +11,16 @@ import { ask, clusterOf, createProduce, describeTopic } from "./kafkajs-cluster.
 import { faultOf } from "./kafkajs-faults.ts";
 import type { Settings } from "./options.ts";
 
-/** The package, as far as it is used here. */
 export interface KafkajsModule {
   readonly Kafka: new (options: object) => KafkajsClient;
 }
 
-/** The sockets of one session of ours. */
 interface Wire {
-  /** Resets them all, and those that are opened later. */
+  /** Resets all sockets, including those opened later. */
   destroy(): void;
 }
 
-/** A driver with the user's client, or with one of its own for each session. */
+/** A driver with the client passed in, or with its own client for each session. */
 export function kafkajsDriver(module: KafkajsModule | undefined, settings: Settings): Driver {
   const given = settings.given?.kind === "kafkajs" ? settings.given.client : undefined;
   return {
@@ -50,7 +48,8 @@ function ownClient(module: KafkajsModule, settings: Settings): { readonly client
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     sockets.add(socket);
-    // It may connect again after it was told to end. Later: it has no listener for errors yet.
+    // It may reconnect after it was told to end. Deferred, because the socket has no error listener
+    // yet.
     if (ended) setImmediate(() => socket.destroy(new Error(ENDED)));
     socket.once("close", () => sockets.delete(socket));
     return socket;
@@ -58,13 +57,13 @@ function ownClient(module: KafkajsModule, settings: Settings): { readonly client
   const client = new module.Kafka({
     brokers: settings.brokers,
     clientId: settings.clientId,
-    // kafkajs demands an object here for TLS; the sockets are ours.
+    // kafkajs requires an object here for TLS; the sockets are made above.
     ssl: settings.tls === undefined ? undefined : {},
     sasl: settings.sasl,
     connectionTimeout: settings.connectTimeoutMs,
     authenticationTimeout: settings.connectTimeoutMs,
     requestTimeout: settings.requestTimeoutMs,
-    // Of connecting: the next address when one does not answer.
+    // For connecting only: tries the next address when one does not answer.
     retry: { retries: settings.brokers.length - 1, initialRetryTime: 10, maxRetryTime: 100 },
     logLevel: 0,
     socketFactory,

@@ -1,4 +1,4 @@
-/** Which client does the work: the one handed in, or what is installed and runs on this Node.js. */
+/** Picks the client: the one passed in, or the installed one that runs on this Node.js. */
 
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
 import type { Driver } from "./driver.ts";

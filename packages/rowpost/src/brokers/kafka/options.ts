@@ -1,5 +1,3 @@
-/** Options of the Kafka broker, and what is checked before anything is opened. */
-
 import { hostname } from "node:os";
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
@@ -13,19 +11,19 @@ export const DRIVERS = ["platformatic", "kafkajs"] as const;
 /** What {@link KafkaSaslOptions.mechanism} may be. */
 export const MECHANISMS = ["plain", "scram-sha-256", "scram-sha-512"] as const;
 
-/** How a client proves who it is. */
+/** SASL login. */
 export interface KafkaSaslOptions {
   /** Default `plain`. */
   readonly mechanism?: "plain" | "scram-sha-256" | "scram-sha-512" | undefined;
   /** User name. */
   readonly username: string;
-  /** Its password. */
+  /** Password of `username`. */
   readonly password: string;
 }
 
 /** Options of {@link kafka}: either `brokers` or a `client`. */
 export interface KafkaOptions {
-  /** Some brokers of the cluster, `host:port` (default 9092), as a list or with commas. */
+  /** Some brokers of the cluster, `host:port` (default port 9092), as a list or comma-separated. */
   readonly brokers?: string | readonly string[] | undefined;
   /**
    * A client of yours instead of addresses, told by its shape and never closed by us: the `Kafka`
@@ -33,22 +31,23 @@ export interface KafkaOptions {
    * change what it sends (serializers, a schema registry).
    */
   readonly client?: KafkaClient | undefined;
-  /** What the brokers' logs and quotas call us. Default `rowpost@` and the host's name. */
+  /** Client id in the brokers' logs and quotas. Default `rowpost@` and the host name. */
   readonly clientId?: string | undefined;
-  /** TLS with the usual authorities (`true`), or with these settings. Default false: plaintext. */
+  /** TLS with the default authorities (`true`) or with these settings. Default false: plaintext. */
   readonly tls?: boolean | TlsOptions | undefined;
   /** Login. Default: none. */
   readonly sasl?: KafkaSaslOptions | undefined;
   /** Default: \@platformatic/kafka where it is installed and runs on this Node.js, else kafkajs. */
   readonly driver?: "platformatic" | "kafkajs" | undefined;
-  /** To a broker that answers, login included: 100 to 600,000 ms. Default 5,000. */
+  /** Time to connect to a broker, login included: 100 to 600,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** Of a produce request, 100 to 600,000 ms. Default 10,000. Afterwards its outcome is unknown. */
+  /**
+   * Time for a produce request, 100 to 600,000 ms. Default 10,000. After it the outcome is unknown.
+   */
   readonly requestTimeoutMs?: number | undefined;
 }
 
 export interface Settings extends Checked<KafkaOptions, "clientId" | "connectTimeoutMs" | "requestTimeoutMs"> {
-  /** `host:port` each; empty with a client of the user's. */
   readonly brokers: readonly string[];
   readonly given: GivenClient | undefined;
   readonly tls: TlsOptions | undefined;
@@ -61,7 +60,7 @@ const SASL_KINDS: OptionKinds<KafkaSaslOptions> = { mechanism: "string", usernam
 const DEFAULT_PORT = 9092;
 const NUMBERS = {
   connectTimeoutMs: timeoutBounds(5000),
-  /** A stalled disk, or the election of a leader. After it a retry can make a duplicate. */
+  /** Allows for a stalled disk or a leader election. A retry after it can make a duplicate. */
   requestTimeoutMs: timeoutBounds(10_000),
 } as const;
 
@@ -75,7 +74,6 @@ const KINDS: OptionKinds<KafkaOptions> = {
   ...numberKinds(NUMBERS),
 };
 
-/** What a client of the user's has settled already. */
 const OF_THE_CLIENT = ["brokers", "clientId", "tls", "sasl", "driver"] as const;
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
@@ -103,7 +101,7 @@ function brokersFrom(brokers: string | readonly string[]): string[] {
     empty: 'brokers is empty; give the address of a broker, such as "127.0.0.1:9092", or a client',
   });
   return texts.map((text) => {
-    // No IPv6 literals: kafkajs cuts an address at its first colon.
+    // No IPv6 literals: kafkajs splits an address at its first colon.
     const [, host, port = String(DEFAULT_PORT)] = /^([^:[\]/@\s]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
     if (host === undefined || Number(port) < 1 || Number(port) > 65_535) {
       throw new ConfigurationError(`brokers: "${text}" is not host:port, such as kafka1:9092`);

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { murmur2, partitionOf } from "./partition.ts";
 
-/** From Kafka's own UtilsTest.java. */
 const OF_KAFKA: readonly (readonly [key: string, hash: number])[] = [
   ["21", -973_932_308],
   ["foobar", -790_332_482],

@@ -1,6 +1,5 @@
-/** Which partition a key belongs to: as Kafka's own Java producer and kafkajs have it. */
+/** Partition of a key, computed as in Kafka's Java producer and kafkajs. */
 
-/** The partition of a key among `count`. */
 export function partitionOf(key: Uint8Array, count: number): number {
   return (murmur2(key) & 0x7f_ff_ff_ff) % count;
 }

@@ -1,9 +1,9 @@
 /**
- * From the messages of one topic to produce requests.
+ * Turns the messages of one topic into produce requests.
  *
- * A lane is one partition: its batches go one after the other, because a batch that was refused
- * while the next one of the same key was stored would turn their order around. Lanes go side by
- * side, those of one leader in one request.
+ * A lane is one partition. Its batches go one after the other: if one were refused while the next
+ * one with the same key was stored, their order would change. Lanes run in parallel, and those of
+ * one leader share a request.
  */
 
 import type { Load } from "../publishing/call.ts";
@@ -18,12 +18,13 @@ export interface Item extends Placed {
   readonly bytes: number;
 }
 
-/** Kafka takes batches of 1,048,588 bytes unless configured otherwise; a larger one is halved. */
+/**
+ * Kafka's default limit of a batch is 1,048,588 bytes. A batch that is refused as too large is
+ * halved.
+ */
 const MAX_BATCH_BYTES = 1_000_000;
-/** Most bytes of one request, of several partitions. */
 const MAX_REQUEST_BYTES = 8_000_000;
 
-/** The lanes of these messages, each with its batches in their order. */
 export function planLanes(messages: readonly PlacedMessage[], partitions: number): Item[][][] {
   const lanes = new Map<number, { readonly batches: Item[][]; bytes: number }>();
   for (const { index, orderingKey, message } of messages) {
@@ -45,14 +46,12 @@ export function planLanes(messages: readonly PlacedMessage[], partitions: number
   return [...lanes.values()].map(({ batches }) => batches);
 }
 
-/** What one produce request carries: batches of one topic, for partitions of one leader. */
 export interface Request {
   readonly leader: number;
   readonly topic: string;
   readonly loads: Load<Item>[];
 }
 
-/** As few requests as their size allows. */
 export function requestsOf(
   loads: readonly Load<Item>[],
   leaderOf: (topic: string, partition: number) => number,

@@ -1,6 +1,6 @@
 /**
- * Producers of the user's that try again by themselves: what several tries at one leader tell
- * together.
+ * Producers passed in that retry by themselves: the combined outcome of several tries at one
+ * leader.
  */
 import { describe, expect, test } from "vitest";
 import type { BatchOutcome, PartitionBatch } from "./driver.ts";
@@ -10,7 +10,7 @@ import { platformaticDriver } from "./platformatic.ts";
 
 const batches: PartitionBatch[] = [0, 1].map((partition) => ({ partition, records: [] }));
 
-/** What comes of a send that fails so at each leader, as the package bundles it. */
+/** Outcomes of a send that fails like this at each leader, in the package's error bundle. */
 async function outcomesOf(...leaders: readonly object[]): Promise<BatchOutcome[]> {
   const bundle = Object.assign(several("Producing messages failed.", leaders), { produced: {} });
   const client = {
@@ -31,7 +31,7 @@ function several(message: string, errors: readonly object[]): Error {
 const tries = (...errors: readonly object[]): Error => several(`produce failed ${errors.length} times.`, errors);
 const closed = Object.assign(new Error("Connection closed"), { code: "PLT_KFK_NETWORK" });
 
-/** An answer with the code of each partition; 0 is stored. */
+/** An answer with a code for each partition; 0 means stored. */
 function answer(codes: Readonly<Record<number, number>>): Error {
   const partitionResponses = Object.entries(codes).map(([index, errorCode]) => ({
     index: Number(index),

@@ -22,7 +22,6 @@ import {
 import { type Fault, failureOfSend, LEADER_NOT_AVAILABLE, nameOfCode, UNKNOWN_TOPIC } from "./failures.ts";
 import type { Settings } from "./options.ts";
 
-/** The package, as far as it is used here. */
 export interface PlatformaticModule {
   readonly Producer: new (options: object) => object;
 }
@@ -42,7 +41,7 @@ interface Stored {
   readonly offset: bigint;
 }
 
-/** A driver with the user's producer, or with one of its own for each session. */
+/** A driver with the producer passed in, or with its own producer for each session. */
 export function platformaticDriver(module: PlatformaticModule | undefined, settings: Settings): Driver {
   const given = settings.given?.kind === "platformatic" ? settings.given.client : undefined;
   return {
@@ -65,14 +64,17 @@ function producerOptions({ brokers, clientId, tls, sasl, connectTimeoutMs, reque
     retries: 0,
     idempotent: false,
     autocreateTopics: false,
-    // We ask ourselves when a leader has moved.
+    // The adapter refreshes metadata itself when a leader has moved.
     metadataMaxAge: 300_000,
     ...(tls === undefined ? {} : { tls: nodeTls(tls), tlsServerName: tls.serverName ?? hasNames(brokers) }),
     ...(sasl === undefined ? {} : { sasl: { ...sasl, mechanism: sasl.mechanism.toUpperCase() } }),
   };
 }
 
-/** Servers that share an address are told apart by the name asked for; an address is none. */
+/**
+ * Servers that share an address are told apart by the requested host name, which an IP address is
+ * not.
+ */
 function hasNames(brokers: readonly string[]): boolean {
   return brokers.every((broker) => isIP(broker.replace(/:\d+$/, "")) === 0);
 }
@@ -86,7 +88,7 @@ async function openSession(producer: Producer, ours: boolean, signal: AbortSigna
   };
   const ask = async (topics: readonly string[]): ReturnType<Producer["metadata"]> => {
     try {
-      // A list of its own: the package sorts it.
+      // A copy, because the package sorts the list.
       return await producer.metadata({ topics: [...topics], forceUpdate: true, autocreateTopics: false, retries: 0 });
     } catch (cause) {
       throw new FaultError(faultOf(cause), { cause });
@@ -140,7 +142,7 @@ async function sendAll(producer: Producer, topic: string, batches: readonly Part
 
 const ALL_REPLICAS = -1;
 
-/** As bytes, which the package wants. */
+/** The package requires bytes. */
 function bytesOf(headers: Readonly<Record<string, string>>): Map<Buffer, Buffer> {
   return new Map(Object.entries(headers).map(([name, value]) => [Buffer.from(name), Buffer.from(value)]));
 }
@@ -161,7 +163,6 @@ function outcomes(
   });
 }
 
-/** What other leaders stored of a send that failed at one. */
 function offsetsIn(error: unknown): readonly Stored[] {
   const { produced } = error as { readonly produced?: { readonly offsets?: readonly Stored[] } };
   return produced?.offsets ?? [];
@@ -178,7 +179,6 @@ interface PartitionAnswer {
   readonly errorMessage?: string | null;
 }
 
-/** What the leaders answered. A send that failed bundles one error for each leader. */
 function answersIn(error: unknown): ReadonlyMap<number, BatchOutcome> {
   const { produced, errors } = error as ErrorLike & { readonly produced?: unknown };
   const leaders: readonly unknown[] = produced !== undefined && Array.isArray(errors) ? errors : [error];
@@ -186,9 +186,8 @@ function answersIn(error: unknown): ReadonlyMap<number, BatchOutcome> {
 }
 
 /**
- * What one leader answered. A producer of the user's may have tried several times: a receipt holds
- * whatever comes after it, and a refusal is the last word only when no earlier try may have stored
- * the batch.
+ * The answer of one leader. A producer passed in may have tried several times: a receipt counts
+ * whatever comes after it, and a refusal is final only if no earlier try may have stored the batch.
  */
 function answersOf(error: unknown): ReadonlyMap<number, BatchOutcome> {
   const answers = new Map<number, BatchOutcome>();
@@ -233,23 +232,21 @@ function textOr(text: unknown, otherwise: string): string {
   return typeof text === "string" ? text : otherwise;
 }
 
-/** What an error of the package means for what no answer tells of. */
 export function faultOf(error: unknown): Fault {
   const faults = leavesOf(error).map(faultOfLeaf);
-  // Of several tries one may have got through.
+  // One of several tries may have got through.
   return (
     faults.find(({ kind }) => kind === "lost") ?? faults[0] ?? { kind: "lost", code: "UNKNOWN", text: wordsOf(error) }
   );
 }
 
-/** The errors at the bottom of the package's bundles. */
 function leavesOf(error: unknown): ErrorLike[] {
   if (typeof error !== "object" || error === null) return [];
   const { errors } = error as ErrorLike;
   return Array.isArray(errors) && errors.length > 0 ? (errors as unknown[]).flatMap(leavesOf) : [error];
 }
 
-/** The package's words for no connection; requests are only written afterwards. */
+/** The package's texts for a missing connection. Requests are only written once connected. */
 const CONNECTING = /^Connection to .* (failed|timed out)|ready|Broker requires TLS|(Client|pool) is closed/;
 
 function faultOfLeaf(leaf: ErrorLike): Fault {

@@ -1,6 +1,6 @@
 /**
- * Bytes against a reader written from Kafka's description of them; that a broker and a consumer
- * read them so as well is in test/brokers/kafka.test.ts.
+ * Checks the bytes with a reader written from Kafka's protocol description.
+ * test/brokers/kafka.test.ts checks them with a broker and a consumer.
  */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -19,7 +19,6 @@ interface ReadBatch {
   readonly records: readonly { readonly key: string; readonly value: string; readonly headers: readonly string[][] }[];
 }
 
-/** Reads a request to its last byte. */
 function read(bytes: Buffer): { readonly head: readonly unknown[]; readonly batches: readonly ReadBatch[] } {
   let at = 0;
   const take = (length: number): Buffer => {
@@ -35,7 +34,7 @@ function read(bytes: Buffer): { readonly head: readonly unknown[]; readonly batc
       const byte = BigInt(take(1).readUInt8());
       raw |= (byte & 127n) << shift;
       if (byte < 128n) break;
-      // The shortest form only: one more byte would be empty.
+      // Only the shortest form is valid.
       expect(bytes[at]).not.toBe(0);
     }
     return Number((raw >> 1n) ^ -(raw & 1n));
@@ -86,7 +85,7 @@ describe("a produce request", () => {
   });
 
   test("holds every text whole, however long and in whatever script", () => {
-    // Lengths around those where the length of a length changes, in letters or in bytes.
+    // Lengths at which the size of a length field changes, in letters or in bytes.
     const length = fc.oneof(fc.constantFrom(0, 1, 21, 22, 63, 64, 65, 2730, 2731, 8191, 8192), fc.nat(200));
     const text = fc
       .tuple(fc.constantFrom("x", "é", "客", "😀", "\ud800"), length)
@@ -109,7 +108,7 @@ describe("a produce request", () => {
   });
 });
 
-/** As UTF-8 has it. */
+/** As UTF-8 encodes it. */
 function wellFormed(text: string): string {
   return String(Buffer.from(text));
 }

@@ -1,34 +1,31 @@
 /**
- * Kafka's produce request and its answer, byte by byte, for kafkajs to carry:
+ * Encodes Kafka's produce request and decodes its answer, for kafkajs to carry:
  * https://kafka.apache.org/protocol#The_Messages_Produce, versions 3 to 7 (Kafka 0.11 and newer).
- * Written here because kafkajs clears and copies a buffer of 512 bytes for each record and each
- * header: 14.9 ms of CPU for 1,000 records of 330 bytes with four headers, against 1.0 here.
+ * kafkajs clears and copies a 512-byte buffer for each record and header: 14.9 ms of CPU for 1,000
+ * records of 330 bytes with four headers, against 1.0 here.
  */
 
 import type { WireRecord } from "./carry.ts";
 import { crc32c } from "./crc32c.ts";
 import type { PartitionBatch } from "./driver.ts";
 
-/** What the answer says of a partition. */
 export interface ProducedPartition {
   readonly partition: number;
   readonly errorCode: number;
   readonly baseOffset: bigint;
 }
 
-/** An answer: its partitions, and for how long the broker wants no more (quotas). */
 export interface ProduceAnswer {
   readonly partitions: readonly ProducedPartition[];
   readonly throttleMs: number;
 }
 
 const ALL_REPLICAS = -1;
-/** Ends, lengths and counts around the batches of a request, without the topic's name. */
+/** Terminators, lengths and counts around the batches of a request, without the topic's name. */
 const REQUEST_OVERHEAD = 24;
 /** Partition and length before a batch (8), its header (61). */
 const BATCH_OVERHEAD = 69;
 
-/** The body of a request for one topic, to all replicas in sync within `timeoutMs`. */
 export function encodeProduce(topic: string, batches: readonly PartitionBatch[], timeoutMs: number): Buffer {
   let capacity = REQUEST_OVERHEAD + Buffer.byteLength(topic);
   for (const { records } of batches) {
@@ -52,7 +49,7 @@ export function encodeProduce(topic: string, batches: readonly PartitionBatch[],
   return bytes.subarray(0, at);
 }
 
-/** A batch of magic 2, uncompressed, of no idempotent producer. Returns where it ends. */
+/** An uncompressed batch of magic 2 without idempotence. Returns its end. */
 function writeBatch(bytes: Buffer, start: number, records: readonly WireRecord[]): number {
   const now = BigInt(Date.now());
   let at = bytes.writeBigInt64BE(0n, start); // the broker gives the offset
@@ -106,7 +103,9 @@ function writeText(bytes: Buffer, at: number, text: string): number {
   return putLength(bytes, at, guessed, guessed + bytes.write(text, guessed));
 }
 
-/** Puts the length of `bytes[from..end)` at `at`, and it right behind. Returns where it ends. */
+/**
+ * Writes the length of `bytes[from..end)` at `at` and moves the bytes behind it. Returns the end.
+ */
 function putLength(bytes: Buffer, at: number, from: number, end: number): number {
   const length = end - from;
   const start = at + sizeOfVarint(length);
@@ -115,7 +114,7 @@ function putLength(bytes: Buffer, at: number, from: number, end: number): number
   return start + length;
 }
 
-/** Kafka's lengths are signed (zigzag: doubled when not negative), 7 bits a byte. */
+/** Kafka's lengths are signed (zigzag: doubled if not negative), 7 bits a byte. */
 function writeVarint(bytes: Buffer, start: number, number: number): number {
   let rest = number * 2;
   let at = start;
@@ -134,9 +133,8 @@ function sizeOfVarint(number: number): number {
   return number < 0x8_00_00_00 ? 4 : 5;
 }
 
-/** The answer to a request of that version. */
 export function decodeProduced(answer: Buffer, version: number): ProduceAnswer {
-  // The time of the append, and in newer versions where the log starts.
+  // Time of the append and, in newer versions, the start of the log.
   const skipped = version >= 5 ? 16 : 8;
   const partitions: ProducedPartition[] = [];
   let at = 4;

@@ -1,6 +1,6 @@
 /**
- * What a publish call makes of a driver's outcomes. The driver is one in memory that stores batches
- * whole or not at all, as Kafka does.
+ * Results of a publish call for the outcomes of a driver. The driver is in memory and stores whole
+ * batches or nothing, as Kafka does.
  */
 import { describe, expect, test } from "vitest";
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
@@ -18,9 +18,7 @@ const LOST: Fault = { kind: "lost", code: "ECONNRESET", text: "reset" };
 const REFUSED: Fault = { kind: "unreachable", code: "ECONNREFUSED", text: "refused" };
 
 interface Bench {
-  /** The outcome of a batch that is not stored; called for each. */
   fault: (batch: PartitionBatch) => Fault | undefined;
-  /** Why no session comes about. */
   away: Fault | undefined;
   readonly leaders: number;
   partitions: number;

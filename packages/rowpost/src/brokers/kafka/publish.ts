@@ -1,5 +1,3 @@
-/** How messages are handed to Kafka, and how a leader that moved is looked for. */
-
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
 import { byTopic } from "../publishing/by-topic.ts";
@@ -21,7 +19,7 @@ export interface Publishing {
   readonly window: Window;
 }
 
-/** A leader is elected within tens of milliseconds; after all of these the topic is away. */
+/** A leader is elected within tens of milliseconds. After all of these waits the topic is away. */
 const MOVED_WAITS_MS: readonly number[] = [50, 100, 200, 400];
 
 export async function publishBatch(
@@ -29,13 +27,12 @@ export async function publishBatch(
   batch: readonly OutgoingMessage[],
   scope: AbortScope,
 ): Promise<PublishResult[]> {
-  /** The batches whose turn it is, until all of them are there that came in one turn. */
   let gathered: Load<Item>[] = [];
   const call = createCall<Item>({
     count: batch.length,
     scope,
     window: publishing.window,
-    // No `leave`: the session knows when it must not be used any more.
+    // No `leave`: the session knows when it must no longer be used.
     carrier: (own) => {
       const sender = createSender(publishing, own, scope);
       const flush = (): void => {
@@ -76,7 +73,6 @@ async function startTopic(
   for (const batches of planLanes(messages, description.leaders.length)) startRequests(call, topic, batches);
 }
 
-/** The topic as the cluster describes it; undefined when the call ended first. */
 async function look(topics: Topics, topic: string, scope: AbortScope): Promise<TopicDescription | Failure | undefined> {
   const found = topics.find(topic);
   return found instanceof Promise ? await orAborted(found, scope) : found;
@@ -87,7 +83,6 @@ interface Sender {
 }
 
 function createSender({ sessions, topics }: Publishing, call: Call<Item>, scope: AbortScope): Sender {
-  /** How often each batch has met a leader that moved. */
   const moves = new Map<Load<Item>, number>();
 
   async function sendTogether(session: OpenSession, { leader, topic, loads }: Request): Promise<void> {
@@ -115,12 +110,12 @@ function createSender({ sessions, topics }: Publishing, call: Call<Item>, scope:
       call.settleBy(load, followLeader(load, failure));
       return;
     }
-    // What is behind it in this call goes out with the next one, which tries the connection first.
+    // The rest of this call waits for the next one, which tests the connection first.
     if (failure.scope === "unknown" && failure.endsSession) call.breakOff(CONNECTION_LOST);
     call.settle(load, failure);
   }
 
-  /** Looks where the partition is now; its messages fail when it has moved too often. */
+  /** Looks up the partition's leader. Its messages fail if it has moved too often. */
   async function followLeader(load: Load<Item>, failure: Failure): Promise<Failure | typeof ABORTED | typeof AGAIN> {
     const topic = load.destination;
     topics.forget(topic);

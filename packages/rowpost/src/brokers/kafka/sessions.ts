@@ -1,4 +1,4 @@
-/** The session in use: opened when needed, replaced when it broke, closed after its last call. */
+/** The current session: opened on demand, replaced when it breaks, closed after its last call. */
 
 import { onAbort } from "../../runtime/abort.ts";
 import { closeQuietly } from "../../runtime/deadline.ts";
@@ -9,21 +9,20 @@ import type { BatchOutcome, Driver, PartitionBatch, Session, TopicDescription } 
 import { FaultError } from "./driver.ts";
 import { type Failure, failureOfQuestion, failureOfSend, unanswered } from "./failures.ts";
 
-/** What an open session can do, with deadlines on everything, and failures instead of errors. */
+/** An open session with a deadline on every call and failures instead of errors. */
 export interface OpenSession {
   check(signal: AbortSignal): Promise<Failure | undefined>;
   describe(topic: string): Promise<TopicDescription | Failure>;
-  /** After the abort, or the request's time, what has no answer is unknown. */
+  /** After the abort or the request timeout, a batch without an answer is unknown. */
   send(leader: number, topic: string, batches: readonly PartitionBatch[], by: Abort): Promise<SendOutcome[]>;
 }
 
 type Abort = AbortScope | AbortSignal;
 
-/** A batch's first offset, or its failure. */
 export type SendOutcome = { readonly baseOffset: bigint } | { readonly failure: Failure };
 
 export interface Sessions {
-  /** The session in use, or why there is none; undefined when the abort came first. */
+  /** The current session, or why there is none. Undefined if the abort came first. */
   get(by: Abort): Promise<OpenSession | Failure | undefined>;
   close(): Promise<void>;
 }
@@ -35,17 +34,18 @@ export interface SessionsOptions {
 }
 
 interface Alive {
-  /** Closes it after its last call. Resolves when it is closed, or too late to be waited for. */
+  /** Closes it after its last call. Resolves once it is closed or has taken too long. */
   end(): Promise<void>;
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
   const { load, connectTimeoutMs, requestTimeoutMs } = options;
-  /** Sessions that are not closed yet, and attempts that were given up. */
   const alive = new Set<Alive>();
   const usable = new Set<OpenSession>();
   let driver: Driver | undefined;
-  /** One at a time of those that cannot be ended, or each call of an outage would leave one. */
+  /**
+   * At most one attempt that cannot be ended, or each call during an outage would leave one behind.
+   */
   let pending: Promise<Session> | undefined;
   const stop = new AbortController();
   const keeper = createKeeper<OpenSession, Failure>({
@@ -97,7 +97,6 @@ export function createSessions(options: SessionsOptions): Sessions {
     return session;
   }
 
-  /** A late session is closed. */
   function abandon(session: Promise<Session>): void {
     const ended = session.then((late) => late.close()).catch(() => undefined);
     keep({ end: () => closeQuietly(ended) }, ended);
@@ -108,7 +107,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     void gone.then(() => alive.delete(each));
   }
 
-  /** Counts the calls on a session, so that it is closed by the last one after it broke. */
+  /** Counts the calls on a session, so that the last one closes it after it broke. */
   function attend(session: Session): OpenSession {
     let running = 0;
     let retired = false;
@@ -158,7 +157,7 @@ export function createSessions(options: SessionsOptions): Sessions {
         const answer = await during(ask(session.check(), signal));
         return isFailure(answer) ? answer : undefined;
       },
-      // Shared by calls with different deadlines, so its only limits are its own time and close().
+      // Shared by calls with different deadlines, so only its own timeout and close() limit it.
       describe: (topic) => during(ask(session.describe(topic), stop.signal)),
       async send(leader, topic, batches, by) {
         const sent = await during(before(session.send(leader, topic, batches), requestTimeoutMs, by, stop.signal));
@@ -211,7 +210,7 @@ async function before<Value>(
   }
 }
 
-/** Nothing that work could resolve to. */
+/** A value that work cannot resolve to. */
 const OVER: unique symbol = Symbol("over");
 
 export function isFailure(value: unknown): value is Failure {
@@ -224,7 +223,7 @@ function failureOfError(error: unknown): Failure {
   return failureOfQuestion({ kind: "lost", code: "KAFKA_CLIENT", text: describeError(error) });
 }
 
-/** The package is missing or does not load: no message's fault, and nothing was sent. */
+/** The package is missing or does not load. Nothing was sent. */
 function unusable(error: unknown): Failure {
   const [code, text] =
     error instanceof RowpostError ? [error.code, error.message] : ["KAFKA_UNUSABLE", describeError(error)];

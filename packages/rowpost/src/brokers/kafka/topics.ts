@@ -1,28 +1,24 @@
-/** What the cluster says of topics, kept for a while: how many partitions, and who leads them. */
-
 import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { TopicDescription } from "./driver.ts";
 import { awayForNow, type Failure, messageFailure } from "./failures.ts";
 import { isFailure } from "./sessions.ts";
 
 export interface Topics {
-  /** The topic, at once when it is known. Never rejects. */
+  /** The topic, synchronously when cached. Never rejects. */
   find(topic: string): TopicDescription | Promise<TopicDescription | Failure>;
-  /** The node that led the partition when the cluster was last asked; -1 when none did. */
+  /** Leader of the partition when the cluster was last asked; -1 if none. */
   readonly leaderOf: (topic: string, partition: number) => number;
-  /** Asks again at the next use. */
   forget(topic: string): void;
 }
 
 export interface TopicsOptions {
   readonly describe: (topic: string) => Promise<TopicDescription | Failure>;
-  /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 
-/** New partitions are used after this time; leaders that moved show at once. */
+/** New partitions are used after this time. Moved leaders show at once. */
 const KEEP_MS = 60_000;
-/** One that was there less than this ago is away: a broker that starts may not know it yet. */
+/** A topic seen less than this ago counts as away: a starting broker may not know it yet. */
 const MISSED_MS = 60_000;
 const MAX_TOPICS = 10_000;
 

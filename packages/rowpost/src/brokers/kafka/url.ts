@@ -1,5 +1,3 @@
-/** `kafka://host:port[,host:port]?…`: the options as one line. */
-
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 import {
@@ -15,7 +13,7 @@ import {
 import { DRIVERS, type KafkaOptions, type KafkaSaslOptions, MECHANISMS } from "./options.ts";
 
 const FORM = "kafka://[user:password@]host:9092[,host:9092…][?tls=true&sasl=scram-sha-256]";
-/** They win over the URL's, which ends up in process lists and logs. */
+/** Win over the URL's, which shows in process lists and logs. */
 const USERNAME = "ROWPOST_KAFKA_USERNAME";
 const PASSWORD = "ROWPOST_KAFKA_PASSWORD";
 
@@ -28,7 +26,7 @@ const KNOWN = [...TLS_SETTINGS, "sasl", "clientId", "driver", ...Object.keys(NUM
  * {@link ConfigurationError} for anything else, naming it.
  */
 export function kafkaOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): KafkaOptions {
-  // Not the WHATWG parser: it knows no list of hosts.
+  // The WHATWG parser does not support a list of hosts.
   const match = /^kafka:\/\/(?:([^/?#]*)@)?([^/?#@]*)\/?(?:\?([^#]*))?$/i.exec(url);
   if (match === null) throw new ConfigurationError(`broker URL: expected ${FORM}`);
   const [, account = "", brokers = "", query = ""] = match;

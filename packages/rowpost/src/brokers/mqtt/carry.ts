@@ -1,31 +1,26 @@
 /**
- * How a message is carried in a PUBLISH packet. Nothing here throws: a topic, key or header may
- * hold any character, because other programs write into the table too.
+ * A message as a PUBLISH packet. Nothing here throws, because other programs write into the table
+ * too and a topic, key or header may hold any character.
  */
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
 import { packHeaders, unpackHeaders } from "../publishing/packed-headers.ts";
 
-/** A message in MQTT's terms. */
 export interface Wire {
   readonly topic: string;
   readonly payload: Buffer;
   readonly properties: { readonly contentType: string; readonly userProperties: Readonly<Record<string, string>> };
 }
 
-/** Limits that are known before a message goes out. */
 interface Limits {
   readonly maxBodyBytes: number | undefined;
-  /** The server's. */
   readonly maxPacketBytes: number;
 }
 
-/** Texts stand behind two bytes with their length; a longer one would break the connection. */
+/** A text has a two-byte length; a longer one would break the connection. */
 const MAX_TEXT_BYTES = 65_535;
-/** Servers end the connection over control characters, half surrogates and noncharacters. */
 const ILLEGAL = /[\p{Cc}\p{Surrogate}\p{Noncharacter_Code_Point}]/u;
 
-/** Encodes a message, or says why it cannot go out. */
 export function encode(message: OutgoingMessage, topic: string, limits: Limits): Wire | PublishFailed {
   const trouble = topicTrouble(topic);
   if (trouble !== undefined) {
@@ -45,7 +40,7 @@ export function encode(message: OutgoingMessage, topic: string, limits: Limits):
     return refused("MESSAGE_TOO_LARGE", `the body has ${payload.length} bytes; at most ${maxBodyBytes} are allowed`);
   }
   const bytes = packetBytes(wire);
-  // The server would end the connection, and with it everything that is on its way.
+  // The server would end the connection and lose everything in flight.
   if (bytes > maxPacketBytes) {
     const reason = `with topic and headers it is a packet of ${bytes} bytes; the server takes at most ${maxPacketBytes} (maximum packet size)`;
     return refused("MESSAGE_TOO_LARGE", reason);
@@ -53,7 +48,7 @@ export function encode(message: OutgoingMessage, topic: string, limits: Limits):
   return wire;
 }
 
-/** What MQTT would make of it: an error that ends the connection, or several topics. */
+/** Rejects a topic that would end the connection or match several topics. */
 function topicTrouble(topic: string): string | undefined {
   if (topic === "") return "is empty";
   if (/[+#]/.test(topic)) return "holds a wildcard (+ or #), which only subscriptions may";
@@ -66,7 +61,6 @@ function legal(text: string): boolean {
   return !ILLEGAL.test(text) && (text.length * 3 <= MAX_TEXT_BYTES || Buffer.byteLength(text) <= MAX_TEXT_BYTES);
 }
 
-/** Of the whole PUBLISH, as the server counts it. */
 export function packetBytes({ topic, payload, properties }: Wire): number {
   const text = (value: string): number => 2 + Buffer.byteLength(value);
   let fields = 1 + text(properties.contentType);
@@ -76,7 +70,6 @@ export function packetBytes({ topic, payload, properties }: Wire): number {
   return 1 + lengthBytes(rest) + rest;
 }
 
-/** Of a length in seven bits a byte. */
 function lengthBytes(length: number): number {
   return length < 0x80 ? 1 : length < 0x40_00 ? 2 : length < 0x20_00_00 ? 3 : 4;
 }
@@ -86,9 +79,9 @@ function refused(code: string, reason: string): PublishFailed {
 }
 
 /**
- * The headers of a message as they were published, out of the user properties that a consumer got
- * (`packet.properties.userProperties` of MQTT.js). Those of other programs pass through; of several
- * values the last one counts.
+ * Restores the published headers from the user properties of a consumed message
+ * (`packet.properties.userProperties` of MQTT.js). Headers of other programs pass through; the last
+ * of several values wins.
  */
 export function decodeMqttHeaders(
   userProperties: Readonly<Record<string, string | readonly string[]>> | undefined,

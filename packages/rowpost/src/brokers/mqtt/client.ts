@@ -1,8 +1,7 @@
-/** What is used of `mqtt` (MQTT.js), as structural types, and how it is loaded. */
+/** Structural types of the parts of `mqtt` (MQTT.js) that are used, and its loader. */
 import type { Duplex } from "node:stream";
 import { loadedPeer } from "../settings/peer.ts";
 
-/** A packet as the client gives it: of a CONNACK, a PUBACK or a DISCONNECT. */
 export interface Packet {
   readonly cmd: string;
   readonly messageId?: number | undefined;
@@ -31,7 +30,6 @@ export interface MqttModule {
   readonly MqttClient: new (openStream: () => Duplex, options: Readonly<Record<string, unknown>>) => MqttClient;
 }
 
-/** Loads the client. Rejects with `MissingPeerError`. */
 export function loadMqtt(): Promise<MqttModule> {
   const fits = (module: MqttModule): boolean => typeof module.MqttClient === "function";
   return loadedPeer(import("mqtt"), "mqtt", { neededFor: "rowpost/mqtt", range: "^5.0.0", fits });

@@ -1,6 +1,6 @@
 /**
- * What a reason code of the server is about. Names are those of the MQTT 5 specification; what a
- * comment calls "seen" was provoked on Mosquitto 2.0.11.
+ * Scope of each reason code. Names are those of the MQTT 5 specification. Codes marked "seen" were
+ * provoked on Mosquitto 2.0.11.
  */
 import type { PublishFailed } from "../broker.ts";
 import type { Outcome } from "../publishing/call.ts";
@@ -11,11 +11,11 @@ interface Rule extends SharedRule {
   readonly code: string;
 }
 
-/** A quota names no time; it is looked at again after this. */
+/** A quota gives no time; retried after this. */
 const RETRY_AFTER_MS = 1000;
 const NEVER = { scope: "message", retriable: false } as const;
 
-/** Of a PUBACK: this message was not taken. */
+/** Reason codes of a PUBACK: the message was not taken. */
 const REFUSALS: Readonly<Record<number, Rule>> = {
   128: { code: "UNSPECIFIED_ERROR", scope: "message" },
   131: { code: "IMPLEMENTATION_SPECIFIC_ERROR", scope: "message" },
@@ -35,20 +35,19 @@ const NO_SUBSCRIBERS = failed(
   { absent: "missing" },
 );
 
-/** The server answered; `receipt` is what this message is known by then. */
+/** Outcome of a PUBACK. `receipt` is the receipt if the message was taken. */
 export function outcomeOf(
   { reasonCode = 0, properties }: Packet,
   receipt: string,
   requireSubscribers: boolean,
 ): Outcome {
-  // Taken, and given to nobody: a success by the protocol.
+  // Accepted without a subscriber: a success by the protocol.
   if (reasonCode === 16) return requireSubscribers ? NO_SUBSCRIBERS : `${receipt} no-subscribers`;
   if (reasonCode < 128) return receipt;
   const rule = REFUSALS[reasonCode] ?? { code: `MQTT_${reasonCode}`, scope: "message" };
   return failedBy(rule, rule.code, `the server refused it with reason ${words(reasonCode, properties?.reasonString)}`);
 }
 
-/** Of a CONNACK or a DISCONNECT: the connection is over. */
 const ENDINGS: Readonly<Record<number, readonly [code: string, advice?: string]>> = {
   1: ["UNSUPPORTED_PROTOCOL_VERSION", "the server does not speak MQTT 5"],
   129: ["MALFORMED_PACKET"],
@@ -64,7 +63,7 @@ const ENDINGS: Readonly<Record<number, readonly [code: string, advice?: string]>
   139: ["SERVER_SHUTTING_DOWN"],
   140: ["BAD_AUTHENTICATION_METHOD"],
   141: ["KEEP_ALIVE_TIMEOUT"],
-  // Seen: two clients with one clientId.
+  // Seen: two clients with the same clientId.
   142: ["SESSION_TAKEN_OVER", "another client has connected with the same clientId; each process needs its own"],
   147: ["RECEIVE_MAXIMUM_EXCEEDED"],
   149: ["PACKET_TOO_LARGE"],
@@ -78,14 +77,13 @@ const ENDINGS: Readonly<Record<number, readonly [code: string, advice?: string]>
   160: ["MAXIMUM_CONNECT_TIME"],
 };
 
-/** Why there is no connection any more, by the server's own word. */
 export function endedBy(reasonCode: number, label: string, reasonString?: string): PublishFailed {
   const [code = `MQTT_${reasonCode}`, advice] = ENDINGS[reasonCode] ?? [];
   const rule = { scope: "connection", advice } as const;
   return failedBy(rule, code, `${label} ended the connection with reason ${words(reasonCode, reasonString)}`);
 }
 
-/** Why there is no connection, by an error of the client, of TLS or of the operating system. */
+/** The connection failed with an error of the client, of TLS or of the operating system. */
 export function failureOfConnect(error: unknown, label: string): PublishFailed {
   if (!(error instanceof Error)) return failed("connection", "CONNECTION_FAILED", `${label}: ${String(error)}`);
   const { code } = error as { readonly code?: unknown };

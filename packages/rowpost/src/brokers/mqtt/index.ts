@@ -1,4 +1,4 @@
-/** MQTT 5 through MQTT.js. See `docs/brokers/mqtt.md` for what goes where in a PUBLISH packet. */
+/** MQTT 5 through MQTT.js. `docs/brokers/mqtt.md` lists the fields of a PUBLISH packet. */
 
 import { BrokerError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
@@ -17,9 +17,9 @@ export type { MqttOptions } from "./options.ts";
 export { mqttOptionsFromUrl } from "./url.ts";
 
 /**
- * A broker that publishes to MQTT 5 with QoS 1. Opens nothing until the first `publish` or `check`.
- * Throws `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is
- * `client-id#packet-id`, with ` no-subscribers` behind it where the server says so.
+ * A broker that publishes to MQTT 5 with QoS 1. Connects at the first `publish` or `check`. Throws
+ * `ConfigurationError` for invalid options. The receipt (`message_id`) is `client-id#packet-id`,
+ * followed by ` no-subscribers` if the server reports that.
  */
 export function mqtt(options: MqttOptions): Broker {
   const settings = settingsFrom(options);
@@ -51,7 +51,6 @@ export function mqtt(options: MqttOptions): Broker {
 const IS_IT_THERE =
   "Does a server that speaks MQTT 5 listen there (1883, or 8883 with TLS), and does tls.ca trust its certificate?";
 
-/** Somebody has to change something before these go away. */
 const ADVICE: Readonly<Record<string, string>> = {
   UNAUTHORIZED: "Check user and password (ROWPOST_MQTT_USER, ROWPOST_MQTT_PASSWORD)",
   MISSING_PEER: "Install it",

@@ -1,10 +1,10 @@
 /**
- * One connection to one server. MQTT.js would connect again by itself and send what is open once
- * more: that is the relay's to decide, so a connection that breaks is over, and what had no receipt
- * is unknown. The session ends with it (a clean start, no expiry), so that a new one begins empty.
+ * One connection to one server. MQTT.js would reconnect and resend by itself, but that is the
+ * relay's decision. So a broken connection is over and messages without a receipt are unknown. The
+ * session ends with it (clean start, no expiry), so that a new one begins empty.
  *
- * Receipts are read off the packets, not off the callbacks of `publish`: those do not tell that
- * nobody subscribes.
+ * Receipts are read from the packets, because the callbacks of `publish` do not report missing
+ * subscribers.
  */
 import { randomBytes } from "node:crypto";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
@@ -19,38 +19,36 @@ import type { MqttModule, Packet } from "./client.ts";
 import { endedBy, failureOfConnect } from "./failures.ts";
 import type { Settings } from "./options.ts";
 
-/** What became of a message that was handed over: the server's PUBACK, or why it does not come. */
+/** The outcome of a message that was handed over: the server's PUBACK, or why none comes. */
 export type Answer = { readonly packet: Packet; readonly receipt: string } | PublishFailed;
 
 export interface Link {
-  /** Undefined while it can be published on. */
   readonly over: PublishFailed | undefined;
-  /** No further call gets it: a deadline passed with something open. */
+  /** Not given to further calls: a deadline passed with a message in flight. */
   readonly isRetired: boolean;
   readonly maxPacketBytes: number;
-  /** False: the server takes no more before it has answered (its Receive Maximum). */
+  /** False: the server's Receive Maximum is reached. */
   hasRoom(): boolean;
-  /** Calls back once when there is room again, or when it is over. */
   onRoom(callback: () => void): void;
   send(wire: Wire, settle: (answer: Answer) => void): void;
   retire(): void;
-  /** A call uses it until what this returns is called. A retired one ends with its last user. */
+  /**
+   * Registers a call; the returned function releases it. A retired link ends with its last user.
+   */
   use(): () => void;
 }
 
-/** A connection from its first byte on. */
 export interface Opening {
   /** Never rejects. */
   readonly link: Promise<Link | PublishFailed>;
-  /** Resolves when its socket is closed, however it came to that. */
   readonly closed: Promise<void>;
-  /** Ends it, whatever its state; what is open is unknown. */
+  /** Ends it in any state. Messages in flight become unknown. */
   end(): Promise<void>;
 }
 
-/** A packet's length has four times seven bits, behind five bytes. */
+/** A packet length has four times seven bits, after five bytes. */
 const LARGEST_PACKET = 0x0f_ff_ff_ff + 5;
-/** Seconds; a server that is gone without a word is noticed while nothing is published, too. */
+/** In seconds. Detects a server that vanished while nothing is published. */
 const KEEP_ALIVE = 15;
 
 const CLOSED = closedFailure("MQTT");
@@ -68,7 +66,7 @@ export function openLink({ MqttClient }: MqttModule, address: ServerAddress, set
     if (pending.size > 0) finish(failed("connection", "ACK_TIMEOUT", `${label} gave no receipt in time`));
   }, settings.ackTimeoutMs);
 
-  // Our own: not every version of the client says why it gave up.
+  // A separate timer, because not every version of the client reports why it gave up.
   const connecting = setTimeout(() => {
     finish(failed("connection", "CONNECT_TIMEOUT", `${label} accepted no MQTT connection in time`));
   }, settings.connectTimeoutMs);
@@ -173,7 +171,7 @@ export function openLink({ MqttClient }: MqttModule, address: ServerAddress, set
     link: opened,
     closed,
     async end() {
-      // A goodbye, where it can be heard.
+      // Says goodbye while the connection still works.
       if (over === undefined && pending.size === 0) client.end(false);
       else finish(CLOSED);
       await closeQuietly(closed);
@@ -184,7 +182,8 @@ export function openLink({ MqttClient }: MqttModule, address: ServerAddress, set
 
 function openSocket({ host, port }: ServerAddress, { tls }: Settings): Socket {
   if (tls === undefined) return connectTcp({ host, port, noDelay: true });
-  // Node.js asks for no name of an address, and checks the certificate against the host then.
+  // Node.js sends no server name for an IP address, and then checks the certificate against the
+  // host.
   const servername = tls.serverName ?? (isIP(host) === 0 ? host : undefined);
   return connectTls({ host, port, ...nodeTls(tls), ...(servername === undefined ? {} : { servername }) });
 }

@@ -1,4 +1,3 @@
-/** The connection in use, and those that are not closed yet. */
 import { closedFailure } from "../publishing/failures.ts";
 import { createKeeper, type Keeper } from "../publishing/keeper.ts";
 import { loadMqtt } from "./client.ts";
@@ -8,7 +7,7 @@ import type { Settings } from "./options.ts";
 const PAUSE_MS = 200;
 const CLOSED = closedFailure("MQTT");
 
-/** `close` ends them all; what is on its way is settled as unknown. */
+/** `close` ends all of them; messages in flight are settled as unknown. */
 export function createLinks(settings: Settings): Keeper<Link> {
   const openings = new Set<Opening>();
   const keeper = createKeeper<Link>({
@@ -17,7 +16,7 @@ export function createLinks(settings: Settings): Keeper<Link> {
       if (closing.aborted) return CLOSED;
       const opening = openLink(module, address, settings);
       openings.add(opening);
-      // Of one that broke the client keeps everything that it had no receipt for.
+      // The client keeps every unacknowledged message of a broken connection.
       void opening.closed.then(() => openings.delete(opening));
       return await opening.link;
     }),

@@ -1,4 +1,3 @@
-/** Options of the MQTT broker, and what is checked before anything is opened. */
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
@@ -9,36 +8,39 @@ import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 /** Options of {@link mqtt}. */
 export interface MqttOptions {
   /**
-   * Addresses, `host:port` or `mqtt://host:port` (IPv6 in brackets; 1883 when left out, 8883 with
-   * TLS); several as a list or separated by commas. The first one that answers is used until it
-   * fails, then the next. `mqtts://` stands for the option `tls`.
+   * Addresses, `host:port` or `mqtt://host:port` (IPv6 in brackets; default port 1883, with TLS
+   * 8883), as a list or comma-separated. The first that answers is used until it fails, then the
+   * next. `mqtts://` implies the option `tls`.
    */
   readonly servers: string | readonly string[];
-  /** Log in with a user. */
+  /** User for the login. */
   readonly user?: string | undefined;
   /** Password of `user`. */
   readonly password?: string | undefined;
-  /** `true`: the usual authorities. Default: no TLS. */
+  /** `true`: the default authorities. Default: no TLS. */
   readonly tls?: boolean | TlsOptions | undefined;
   /**
-   * Client identifier. A server ends the connection of whoever had it before, so that each process
-   * needs one of its own. Default: `rowpost-` and a random text, another one for each connection.
+   * Client identifier. A server disconnects the previous client with the same one, so each process
+   * needs its own. Default: `rowpost-` and a random text, new for each connection.
    */
   readonly clientId?: string | undefined;
-  /** Put before each topic. Default: none. */
+  /** Prefix of each topic. Default: none. */
   readonly prefix?: string | undefined;
   /**
-   * True: a message that the server took and gave to nobody, since nobody subscribes to its topic,
-   * has failed and is tried again. Default false: it is sent, as the protocol says.
+   * True: a message without a subscriber failed and is retried. Default false: it counts as sent,
+   * as the protocol says.
    */
   readonly requireSubscribers?: boolean | undefined;
-  /** Most messages of a topic without a receipt at once, 1 to 65,535. Default 1024. */
+  /** Most messages of a topic in flight, 1 to 65,535. Default 1024. */
   readonly maxInFlight?: number | undefined;
-  /** Larger bodies are refused unasked. Default: as the server's packet size allows. */
+  /** Larger bodies are refused without sending. Default: the server's packet size. */
   readonly maxBodyBytes?: number | undefined;
-  /** Without any receipt, 100 to 600,000 ms. Default 10,000. Afterwards the outcome is unknown. */
+  /**
+   * Longest time without any receipt, 100 to 600,000 ms. Default 10,000. After it the outcome is
+   * unknown.
+   */
   readonly ackTimeoutMs?: number | undefined;
-  /** For one server to accept the connection, 100 to 600,000 ms. Default 5,000. */
+  /** Time for one server to accept the connection, 100 to 600,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
 }
 
@@ -53,10 +55,12 @@ export interface Settings extends Checked<MqttOptions, Present> {
 }
 
 const NUMBERS = {
-  /** The server's Receive Maximum is below it as a rule: 20 at Mosquitto. */
+  /** The server's Receive Maximum is usually lower: 20 on Mosquitto. */
   maxInFlight: [1024, 1, 65_535],
   ackTimeoutMs: timeoutBounds(10_000),
-  /** Below the relay's publish timeout: a silent server is not taken for a slow receipt. */
+  /**
+   * Below the relay's publish timeout, so that a silent server is not mistaken for a slow receipt.
+   */
   connectTimeoutMs: timeoutBounds(5000),
 } as const;
 
@@ -72,7 +76,7 @@ const KINDS: OptionKinds<MqttOptions> = {
   ...numberKinds(NUMBERS),
 };
 
-/** Checks options. Throws `ConfigurationError`, which names the option and never a secret. */
+/** Throws `ConfigurationError`, which names the option and never a secret. */
 export function settingsFrom(options: MqttOptions): Settings {
   checkOptions("mqtt broker", options, KINDS);
   const { user, password, tls, clientId, prefix = "", requireSubscribers = false } = options;

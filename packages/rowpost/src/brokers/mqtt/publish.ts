@@ -1,6 +1,6 @@
 /**
- * How messages are handed to MQTT: one by one, those of a key each behind the receipt of the one
- * before, since a server that refuses one message takes the next.
+ * Publishes messages one by one. Those of a key wait for the receipt of the previous one, since a
+ * server that refuses one message accepts the next.
  */
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import type { AbortScope } from "../publishing/abort-scope.ts";

@@ -1,4 +1,3 @@
-/** `mqtt://host:port[,host:port]?…`: the options as one line. */
 import { serversUrl } from "../settings/servers-url.ts";
 import {
   optionsOf,
@@ -11,7 +10,7 @@ import {
 } from "../settings/url-settings.ts";
 import type { MqttOptions } from "./options.ts";
 
-/** Variables that secrets are taken from: in a URL they end up in process lists and logs. */
+/** Variables with the secrets: a URL shows in process lists and logs. */
 const USER = "ROWPOST_MQTT_USER";
 const PASSWORD = "ROWPOST_MQTT_PASSWORD";
 
@@ -20,9 +19,8 @@ const NUMBERS = { inFlight: "maxInFlight", timeoutMs: "ackTimeoutMs", maxBodyByt
 const TRUTHS = { requireSubscribers: "requireSubscribers" } as const;
 
 /**
- * The settings of its query are on the adapter's page; user and password come from
- * ROWPOST_MQTT_USER and ROWPOST_MQTT_PASSWORD. Throws `ConfigurationError` for anything else,
- * naming it.
+ * The adapter's page lists the query settings. User and password come from ROWPOST_MQTT_USER and
+ * ROWPOST_MQTT_PASSWORD. Throws `ConfigurationError` that names any other setting.
  */
 export function mqttOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): MqttOptions {
   const { servers, isSecure, settings } = serversUrl(url, {

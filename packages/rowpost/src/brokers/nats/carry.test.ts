@@ -17,9 +17,7 @@ function withHeaders(headers: Readonly<Record<string, string>>): OutgoingMessage
   };
 }
 
-/**
- * As a client reads them: names and values of the lines, blanks at both ends of a value cut off.
- */
+/** Parses the header lines as a client does: trims blanks at both ends of a value. */
 function read(block: unknown): [string, string][] {
   if (!Buffer.isBuffer(block)) throw new Error("refused");
   const [first, ...lines] = block.toString().split("\r\n");

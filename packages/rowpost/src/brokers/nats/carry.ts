@@ -1,7 +1,7 @@
 /**
- * How a message is carried in NATS's fields, which are narrower than ours: what is legal in a
- * subject and in a header, and what happens to the rest. Nothing here throws: a topic, key or
- * header may hold any character, because other programs write into the table too.
+ * A message in NATS's fields, which allow fewer characters than ours in subjects and headers.
+ * Nothing here throws, because other programs write into the table too and a topic, key or header
+ * may hold any character.
  */
 
 import { HEADER_ORDERING_KEY } from "../../message/message.ts";
@@ -10,19 +10,16 @@ import { failed } from "../publishing/failures.ts";
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 import type { EncodedHeaders } from "./client.ts";
 
-/** Lists, with commas, the headers whose name and value are percent-encoded. */
 const HEADER_ENCODED = "rowpost-encoded";
-/** Media type of the body, where it is not JSON. */
 const HEADER_CONTENT_TYPE = "content-type";
 const JSON_TYPE = "application/json";
 
 /**
- * The server ends the connection over a command of more than 4,096 bytes (`max_control_line`);
- * beside the subject it holds the reply address and two sizes.
+ * The server ends the connection on a command of more than 4,096 bytes (`max_control_line`), which
+ * also holds the reply address and two sizes.
  */
 const MAX_SUBJECT_BYTES = 2048;
 
-/** The subject of a topic, or why it cannot be one. */
 export function subjectOf(topic: string, subject: string): string | PublishFailed {
   const trouble = subjectTrouble(subject);
   if (trouble === undefined) return subject;
@@ -30,7 +27,7 @@ export function subjectOf(topic: string, subject: string): string | PublishFaile
   return failed("message", "ILLEGAL_SUBJECT", reason, { retriable: false });
 }
 
-/** What NATS would make of it: a syntax error, several subjects, or a command to the server. */
+/** Rejects a subject that is a syntax error, matches several subjects, or commands the server. */
 function subjectTrouble(subject: string): string | undefined {
   if (/[\s\p{Cc}\p{Surrogate}]/u.test(subject)) return "holds a blank or a control character";
   const tokens = subject.split(".");
@@ -42,10 +39,9 @@ function subjectTrouble(subject: string): string | undefined {
 }
 
 /**
- * The id by which JetStream drops copies (`Nats-Msg-Id`): `type:key`, the same on every attempt.
- * `%`, `:`, blanks and control characters inside type and key are percent-encoded: with `a:b` and
- * `c` as with `a` and `b:c` the plain text would be the same, and the second message would be
- * dropped as a copy of the first.
+ * The id for JetStream's deduplication (`Nats-Msg-Id`): `type:key`, the same on every attempt. `%`,
+ * `:`, blanks and control characters inside type and key are percent-encoded; otherwise `a:b` with
+ * `c` and `a` with `b:c` would have the same id, and the second message would be dropped.
  */
 export function messageIdOf(type: string, key: string, prefix: string): string {
   return `${prefix}${percentEncode(type, ID_UNSAFE)}:${percentEncode(key, ID_UNSAFE)}`;
@@ -53,10 +49,9 @@ export function messageIdOf(type: string, key: string, prefix: string): string {
 
 const ID_UNSAFE = /[%:\s\p{Cc}]/gu;
 
-/** Fields for the server stand first: it also finds their names inside earlier values. */
+/** Fields for the server come first, because it also finds their names inside earlier values. */
 export type ServerFields = Readonly<Record<string, string | undefined>>;
 
-/** The header block of a message: what the server reads, then the message's own. */
 export function headersOf(message: OutgoingMessage, fields: ServerFields): Buffer | PublishFailed {
   let text = "NATS/1.0\r\n";
   for (const [name, value] of Object.entries(fields)) if (value !== undefined) text += `${name}: ${value}\r\n`;
@@ -79,7 +74,7 @@ export function headersOf(message: OutgoingMessage, fields: ServerFields): Buffe
     add(name, message.headers[name] ?? "");
   }
   if (!typed) add(HEADER_CONTENT_TYPE, message.contentType);
-  // Of several values the last one counts.
+  // The last of several values wins.
   if (message.orderingKey !== undefined) add(HEADER_ORDERING_KEY, message.orderingKey);
   if (encoded.length > 0) text += `${HEADER_ENCODED}: ${encoded.join(",")}\r\n`;
   return Buffer.from(`${text}\r\n`);
@@ -87,24 +82,26 @@ export function headersOf(message: OutgoingMessage, fields: ServerFields): Buffe
 
 const NEVER = { retriable: false } as const;
 
-/** The block in the form in which the client takes it. */
 export function asHeaders(block: Uint8Array): EncodedHeaders {
   return { encode: () => block };
 }
 
-/** NATS cuts white space off at both ends, and lines end a header. */
+/** NATS trims white space at both ends, and line breaks end a header. */
 const isPlainValue = (value: string): boolean => !/\p{Cc}|^\s|\s$/u.test(value);
-/** Inner blanks too: it is simpler. */
+/** Encodes inner blanks too, for simplicity. */
 const VALUE_UNSAFE = /[%\s\p{Cc}]/gu;
-/** Printable ASCII but for the colon, and the two signs of the list of encoded names. */
+/** Printable ASCII except the colon and the two characters of the list of encoded names. */
 const PLAIN_NAME = /^[!-9;-~]+$/;
 const NAME_UNSAFE = /[^A-Za-z0-9._~-]/gu;
 
 const wireNames = new Map<string, string>();
-/** Header names are few; if they are not, somebody puts data into them. */
+/** Bounds the cache in case header names carry data. */
 const MAX_WIRE_NAMES = 1000;
 
-/** What NATS cannot carry, what the server would obey (`Nats-Rollup`), and our list go encoded. */
+/**
+ * Encodes names that NATS cannot carry, that the server would obey (`Nats-Rollup`), and the list's
+ * own.
+ */
 function wireNameOf(name: string): string {
   const known = wireNames.get(name);
   if (known !== undefined) return known;
@@ -115,17 +112,16 @@ function wireNameOf(name: string): string {
   return wireName;
 }
 
-/** Encoded so that it is another name than the plain one: the first character always. */
+/** Always encodes the first character, so that the name differs from the plain one. */
 function encodeFirst(name: string): string {
   const [first = "", ...rest] = name;
   return percentEncode(first, /./gsu) + percentEncode(rest.join(""), NAME_UNSAFE);
 }
 
 /**
- * The headers of a message as they were published, out of those that a consumer got
- * (`message.headers` of the NATS clients, or a plain object): what `rowpost-encoded` names is put
- * back, and what is meant for the server (`Nats-…`) is left out. Headers of other programs pass
- * through; of several values the last one counts.
+ * Restores the published headers from those of a consumed message (`message.headers` of the NATS
+ * clients, or a plain object): decodes the names in `rowpost-encoded` and drops those for the
+ * server (`Nats-…`). Headers of other programs pass through; the last of several values wins.
  */
 export function decodeNatsHeaders(
   headers: Iterable<readonly [string, string | readonly string[]]> | Readonly<Record<string, string>> | undefined,

@@ -1,5 +1,3 @@
-/** `check`: can messages be published with these settings? */
-
 import { BrokerError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
 import type { Keeper } from "../publishing/keeper.ts";
@@ -17,7 +15,6 @@ export async function checkServer(links: Keeper<Link>, settings: Settings): Prom
   else await checkStream(link, settings.onlyStream, settings);
 }
 
-/** A user who may not ask can publish all the same. */
 async function checkJetStream(link: Link, settings: Settings): Promise<void> {
   const answer = await link.ask(`${settings.apiPrefix}.INFO`, {}, ASK_TIMEOUT_MS);
   if (answer.kind === "nobody") throw notEnabled(settings);
@@ -54,7 +51,7 @@ interface StreamConfig {
   readonly storage?: string | undefined;
 }
 
-/** Without receipts nothing is proven; one in memory forgets what it gave a receipt for. */
+/** Without acknowledgments nothing is proven; a memory stream loses messages it acknowledged. */
 function refuseConfig(name: string, { no_ack: noAck, sealed, storage }: StreamConfig, settings: Settings): void {
   if (noAck === true) {
     throw new BrokerError(
@@ -99,7 +96,6 @@ function unusable({ code, reason }: PublishFailed, settings: Settings): BrokerEr
   return new BrokerError(code, text, { retriable: !LASTING.has(code) });
 }
 
-/** Somebody has to change something before these go away. */
 const LASTING: ReadonlySet<string> = new Set(["UNAUTHORIZED", "PERMISSION_DENIED", "MISSING_PEER"]);
 
 function adviceFor(code: string, { tls, connection }: Settings): string {

@@ -3,19 +3,17 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { loadedPeer } from "../settings/peer.ts";
 
-/** A message as the client hands it over. */
 export interface NatsMessage {
   readonly subject: string;
   readonly data: Uint8Array;
   readonly headers?: { readonly code: number } | undefined;
 }
 
-/** Headers on their way out. The client asks them for nothing but their bytes. */
+/** Outgoing headers. The client only asks for their bytes. */
 export interface EncodedHeaders {
   encode(): Uint8Array;
 }
 
-/** One event of a connection's life. */
 export interface NatsStatus {
   readonly type: string;
   readonly error?: unknown;
@@ -23,24 +21,23 @@ export interface NatsStatus {
 
 /** A `NatsConnection` of `@nats-io/nats-core`: made by us, or by the user. */
 export interface NatsConnection {
-  /** What the server said of itself; undefined while there is none. */
+  /** The server's information; undefined while not connected. */
   readonly info?: { readonly max_payload?: number } | undefined;
   publish(subject: string, data: Uint8Array, options: { reply: string; headers?: EncodedHeaders | undefined }): void;
   subscribe(
     subject: string,
     options: { callback: (error: Error | null, message: NatsMessage) => void },
   ): { unsubscribe(): void };
-  /** Resolves when the server has answered a ping, and so has read all that was written before. */
+  /** Resolves when the server has answered a ping, and so has read everything written before. */
   flush(): Promise<void>;
-  /** `stop` is there on every version, although the type of 3.4 does not say so. */
+  /** Every version has `stop`, although the type of 3.4 omits it. */
   status(): AsyncIterable<NatsStatus> & { stop?: () => void };
-  /** Resolves when the connection is over, with the reason when there is one. */
+  /** Resolves when the connection is over, with the reason if there is one. */
   closed(): Promise<Error | undefined>;
   close(): Promise<void>;
   isClosed(): boolean;
 }
 
-/** Options of the client's `connect` that we give. */
 export interface ConnectOptions {
   readonly servers: readonly string[];
   readonly name: string;
@@ -64,13 +61,12 @@ export interface NatsModule {
   credsAuthenticator(credentials: Uint8Array): unknown;
 }
 
-/** Loads the client. Rejects with `MissingPeerError`. */
 export function loadNats(): Promise<NatsModule> {
   const name = "@nats-io/transport-node";
   return loadedPeer(import("@nats-io/transport-node"), name, { neededFor: "rowpost/nats", range: "^3.0.0" });
 }
 
-/** Recognizes the user's connection by what is called on it. Throws `ConfigurationError`. */
+/** Recognizes a connection by the methods used. Throws `ConfigurationError`. */
 export function connectionFrom(value: unknown): NatsConnection {
   const methods = ["publish", "subscribe", "flush", "status", "closed", "close", "isClosed"];
   const candidate = value as Readonly<Record<string, unknown>> | null;

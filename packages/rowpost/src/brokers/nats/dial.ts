@@ -1,10 +1,9 @@
 /**
- * One connection to one server, within a deadline, with everything that was opened for it ended
- * when it does not come about.
+ * Connects to one server within a deadline, and cleans up if that fails.
  *
- * The client (3.4) cannot do this alone: while it waits for a server that accepts and says nothing,
- * its `connect` cannot be ended, and when its own time-out passes it leaves the socket open, which
- * keeps the process alive. So its sockets are noted as Node.js makes them.
+ * The client (3.4) cannot do this alone: its `connect` cannot be aborted while a server accepts and
+ * stays silent, and after its own timeout it leaves the socket open, which keeps the process alive.
+ * So this module records its sockets as Node.js creates them.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -18,28 +17,28 @@ import type { NatsConnection, NatsModule } from "./client.ts";
 import { describeConnectError } from "./failures.ts";
 import type { Settings } from "./options.ts";
 
-/** A connection of our own, and the way to end it whatever its state. */
 export interface Dialed {
   readonly connection: NatsConnection;
-  /** Destroys its sockets, so that a close that cannot be said any more does not hang. */
+  /** Destroys its sockets, so that closing a dead connection does not hang. */
   readonly destroy: () => void;
 }
 
 export interface Dialing {
   /** Never rejects. */
   readonly result: Promise<Dialed | PublishFailed>;
-  /** Ends it at once. */
   abandon(): void;
 }
 
-/** Sockets of a connection, from the first byte of its attempt on. */
 interface Sockets {
   readonly open: Set<Socket>;
   abandoned: boolean;
 }
 
 const current = new AsyncLocalStorage<Sockets>();
-/** While there are some, hooks note sockets, which costs every promise of the process a little. */
+/**
+ * Async hooks are on only while attempts run, because they cost every promise of the process a
+ * little.
+ */
 let attempts = 0;
 
 const noteSocket = (message: unknown): void => {
@@ -106,7 +105,7 @@ function silent(address: ServerAddress, { connectTimeoutMs }: Settings): Publish
   return failed("connection", "CONNECT_TIMEOUT", reason);
 }
 
-/** A server that went away without a word is noticed after 20 to 30 seconds. */
+/** Detects a server that vanished within 20 to 30 seconds. */
 const PING_INTERVAL_MS = 10_000;
 const PINGS_WITHOUT_ANSWER = 2;
 
@@ -118,12 +117,12 @@ function connectOptions(
   return {
     servers: [addressLabel(address)],
     name: settings.name,
-    // Else what was handed to the old connection could be sent by the new one.
+    // Otherwise messages handed to the old connection could be sent by the new one.
     reconnect: false,
     noRandomize: true,
     ignoreClusterUpdates: true,
     noAsyncTraces: true,
-    // Our own timer comes first.
+    // Our own timer fires first.
     timeout: 2 * settings.connectTimeoutMs,
     pingInterval: PING_INTERVAL_MS,
     maxPingOut: PINGS_WITHOUT_ANSWER,
@@ -142,7 +141,7 @@ function authenticatorOf(client: NatsModule, { login }: Settings): { readonly au
     case "nkey":
       return { authenticator: client.nkeyAuthenticator(Buffer.from(login.secret.trim())) };
     case "credentials":
-      // The client reads it by its lines, and wants the last one ended.
+      // The client parses it by lines and needs a final line break.
       return { authenticator: client.credsAuthenticator(Buffer.from(`${login.secret.trim()}\n`)) };
     case undefined:
       return {};
@@ -151,7 +150,8 @@ function authenticatorOf(client: NatsModule, { login }: Settings): { readonly au
 
 function tlsOf(address: ServerAddress, { tls }: Settings): { readonly tls?: Readonly<Record<string, unknown>> } {
   if (tls === undefined) return {};
-  // Node.js gets an open socket, and would check an address against "localhost".
+  // Node.js gets an open socket and would check a certificate for an IP address against
+  // "localhost".
   const isUnnamed = tls.serverName === undefined && isIP(address.host) !== 0;
   return { tls: { ...nodeTls(tls), ...(isUnnamed && { host: address.host }) } };
 }

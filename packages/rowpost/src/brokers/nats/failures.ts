@@ -1,19 +1,18 @@
 /**
- * What a failure is about. Codes and texts are those of nats-server's `errors.json`; what a comment
- * calls "seen" was provoked on nats-server 2.9.10.
+ * Scope of each failure. Codes and texts are those of nats-server's `errors.json`. Codes marked
+ * "seen" were provoked on nats-server 2.9.10.
  */
 
 import type { PublishFailed } from "../broker.ts";
 import { failed, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
-/** The `error` of a JetStream answer. */
 export interface JetStreamError {
   readonly code?: number | undefined;
   readonly err_code?: number | undefined;
   readonly description?: string | undefined;
 }
 
-/** JetStream names no time; a full stream or a missing leader is looked at again after this. */
+/** JetStream gives no time; a full stream or a missing leader is retried after this. */
 const RETRY_AFTER_MS = 1000;
 
 interface Rule extends SharedRule {
@@ -24,7 +23,7 @@ const RULES: Readonly<Record<number, Rule>> = {
   // Seen: the stream's max_msg_size.
   10054: { scope: "message", code: "MESSAGE_TOO_LARGE", retriable: false, advice: "the stream's max_msg_size" },
   10097: { scope: "message", code: "HEADERS_TOO_LARGE", retriable: false, advice: "fewer or shorter headers" },
-  // Seen: the option `stream` names another stream than the one that takes the subject.
+  // Seen: the option `stream` names another stream than the one of the subject.
   10060: {
     scope: "message",
     code: "WRONG_STREAM",
@@ -38,11 +37,11 @@ const RULES: Readonly<Record<number, Rule>> = {
   10167: { scope: "destination", code: "TOO_MANY_REQUESTS" },
   10039: { scope: "connection", code: "JETSTREAM_NOT_ENABLED", advice: "enable JetStream for this account" },
   10076: { scope: "connection", code: "JETSTREAM_NOT_ENABLED", advice: "start nats-server with JetStream (-js)" },
-  // An earlier attempt with the same message id is being stored at this moment.
+  // An earlier attempt with the same message id is being stored at the moment.
   10158: { scope: "unknown", code: "DUPLICATE_IN_PROCESS" },
 };
 
-/** Of a publish that JetStream refused: this attempt was not stored, but for 10158. */
+/** A publish refused by JetStream: not stored, except for 10158. */
 export function failureOfError(error: JetStreamError): PublishFailed {
   const { code = 0, err_code: number = 0, description = "no description" } = error;
   const isForNow = code >= 500 || code === 429;
@@ -52,12 +51,12 @@ export function failureOfError(error: JetStreamError): PublishFailed {
   return failedBy({ ...rule, retryAfterMs }, name, `JetStream: ${description}`);
 }
 
-/** A topic that is away for now: nothing stored, nothing counted. */
+/** The topic is unavailable for now: nothing is stored or counted. */
 export function destinationFailure(code: string, reason: string): PublishFailed {
   return failed("destination", code, reason, { retryAfterMs: RETRY_AFTER_MS });
 }
 
-/** Code and words of an error of the client, of TLS or of the operating system. */
+/** Code and text of an error of the client, of TLS or of the operating system. */
 export function describeConnectError(error: unknown): { readonly code: string; readonly reason: string } {
   if (!(error instanceof Error)) return { code: "CONNECTION_FAILED", reason: String(error) };
   const inner = error.cause instanceof Error ? error.cause : error;

@@ -28,9 +28,8 @@ export type { NatsOptions } from "./options.ts";
 export { natsOptionsFromUrl } from "./url.ts";
 
 /**
- * A broker that publishes to NATS JetStream. Opens nothing until the first `publish` or `check`.
- * Throws `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is
- * `stream:sequence`.
+ * A broker that publishes to NATS JetStream. Connects at the first `publish` or `check`. Throws
+ * `ConfigurationError` for invalid options. The receipt (`message_id`) is `stream:sequence`.
  */
 export function nats(options: NatsOptions): Broker {
   const settings = settingsFrom(options);

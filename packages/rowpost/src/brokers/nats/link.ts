@@ -1,4 +1,4 @@
-/** A connection in use: messages carry an address for their receipt, which finds them. */
+/** A connection in use. Each message carries a reply address by which its receipt finds it. */
 
 import { randomBytes } from "node:crypto";
 import type { PublishFailed } from "../broker.ts";
@@ -7,14 +7,12 @@ import { asHeaders } from "./carry.ts";
 import type { NatsConnection, NatsMessage, NatsStatus } from "./client.ts";
 import { describeConnectError, destinationFailure, failureOfError, type JetStreamError } from "./failures.ts";
 
-/** What came of a message that was handed over. */
 export type Outcome =
   | { readonly kind: "stored"; readonly stream: string; readonly sequence: number }
   | { readonly kind: "failed"; readonly failure: PublishFailed }
-  /** Nobody subscribes to the subject: no stream takes it, or the stream has no leader now. */
+  /** No subscriber: no stream takes the subject, or the stream has no leader now. */
   | { readonly kind: "nobody" };
 
-/** What JetStream's own API answered. */
 export type ApiAnswer =
   | { readonly kind: "answer"; readonly body: unknown }
   | { readonly kind: "nobody" }
@@ -29,21 +27,19 @@ export interface Handover {
 }
 
 export interface Link {
-  /** False: over, or away while the client looks for a server. */
   isUsable(): boolean;
-  /** Over for good, also when the connection is not: another link has to take its place. */
+  /** Over for good, even if the connection is not. Another link replaces it. */
   readonly isOver: boolean;
   /** Whether the server still answers: a message waited in vain. Cleared by {@link ping}. */
   readonly isDoubtful: boolean;
-  /** Most bytes of headers and body together. */
   maxPayload(): number;
-  /** `settle` is called once, later. Returns what forgets the message. */
+  /** Calls `settle` once, later. Returns a function that forgets the message. */
   send(handover: Handover): () => void;
-  /** Asks JetStream's API. Never rejects. */
+  /** Calls JetStream's API. Never rejects. */
   ask(subject: string, request: object, timeoutMs: number): Promise<ApiAnswer>;
   /** False: no sign of life within the time. */
   ping(timeoutMs: number): Promise<boolean>;
-  /** Stops listening; everything on its way is settled as unknown. The connection stays open. */
+  /** Stops listening and settles messages in flight as unknown. The connection stays open. */
   release(code: string, reason: string): void;
 }
 
@@ -57,14 +53,13 @@ interface Pending {
   readonly subject: string;
   readonly sentAt: number;
   readonly settle: (outcome: Outcome) => void;
-  /** Somebody answered who is not JetStream. */
   answered: string | undefined;
 }
 
-/** What the server takes unless it is configured otherwise. */
+/** The server's default. */
 const DEFAULT_MAX_PAYLOAD = 1_048_576;
 
-/** Resolves to a failure when we may not subscribe to the receipts, or get no answer in time. */
+/** Resolves to a failure if the subscription to receipts is refused or not answered in time. */
 export async function openLink(options: LinkOptions, timeoutMs: number): Promise<Link | PublishFailed> {
   let created: ReturnType<typeof createLink>;
   try {
@@ -73,7 +68,7 @@ export async function openLink(options: LinkOptions, timeoutMs: number): Promise
     return failed("connection", "CONNECTION_LOST", describeConnectError(error).reason);
   }
   const { link, deniedInbox } = created;
-  // A refused subscription is told before the ping is answered: no receipt could reach us.
+  // A refused subscription is reported before the answer to the ping; then no receipt could arrive.
   const answers = await link.ping(timeoutMs);
   const denied = deniedInbox();
   if (answers && denied === undefined) return link;
@@ -119,14 +114,14 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
     for (const end of pings) end(false);
   }
 
-  /** An exception would end the client's reading, for the user's own subscriptions too. */
+  /** An exception would stop the client's reading, including the user's own subscriptions. */
   function onMessage(error: Error | null, message: NatsMessage): void {
     received += 1;
     try {
       if (error === null) receive(message);
       else onInboxDenied(error);
     } catch {
-      // What cannot be understood is no receipt.
+      // An answer that cannot be parsed is no receipt.
     }
   }
 
@@ -137,7 +132,8 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
 
   function receive(message: NatsMessage): void {
     const token = message.subject.slice(inbox.length);
-    // For now it may be of a program that listens to the subject too; JetStream's may still come.
+    // Not final: another program may listen to the subject too, and JetStream's answer may still
+    // come.
     const found = pending.get(token);
     if (found !== undefined) found.answered = "an answer came from a program that is not JetStream";
     const isNobody = message.data.length === 0 && message.headers?.code === 503;
@@ -151,7 +147,9 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
     if (outcome !== undefined) settle(token, outcome);
   }
 
-  /** The oldest one's time decides; all have the same, and stand in the order of their sending. */
+  /**
+   * The oldest message decides, because all have the same timeout and stay in the order of sending.
+   */
   function watchAcks(): void {
     const oldest = pending.values().next().value;
     if (ackTimer !== undefined || oldest === undefined) return;
@@ -180,7 +178,7 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
     settleAll(code, reason);
   }
 
-  /** The server names the subject only: its first message on the way will do. */
+  /** The server reports only the subject, so the first message in flight on it is taken. */
   function onDenied(subject: string, reason: string): void {
     for (const [token, { subject: ours }] of pending) {
       if (ours !== subject) continue;
@@ -219,7 +217,7 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
         if (isAlive) isDoubtful = false;
         resolve(isAlive);
       };
-      // A receipt is a sign of life too, when the answer stands in line behind many.
+      // A receipt is a sign of life too, if the answer to the ping queues behind many others.
       const timer = setTimeout(() => end(received !== before), timeoutMs);
       pings.add(end);
       connection.flush().then(
@@ -293,7 +291,7 @@ function followStatuses(statuses: AsyncIterable<NatsStatus>, onStatus: (status: 
   const follow = async (): Promise<void> => {
     for await (const status of statuses) onStatus(status);
   };
-  // Ends with the connection, which tells its own end elsewhere.
+  // Ends with the connection, whose end is handled elsewhere.
   follow().catch(() => undefined);
 }
 
@@ -303,11 +301,10 @@ interface PubAck {
   readonly seq?: unknown;
 }
 
-/** Undefined: not an answer of JetStream. */
 function outcomeOf(answer: unknown): Outcome | undefined {
   if (typeof answer !== "object" || answer === null) return undefined;
   const { error, stream, seq } = answer as PubAck;
-  // JSON-RPC says with null that there is no error.
+  // JSON-RPC uses null for no error.
   if (typeof error === "object" && error !== null) return { kind: "failed", failure: failureOfError(error) };
   const isReceipt = typeof stream === "string" && stream !== "" && typeof seq === "number" && seq > 0;
   return isReceipt ? { kind: "stored", stream, sequence: seq } : undefined;

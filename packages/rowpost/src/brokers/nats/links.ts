@@ -1,4 +1,4 @@
-/** The connection in use: made at the first use, replaced when it broke or fell silent. */
+/** The connection in use: created on demand, replaced when it breaks or falls silent. */
 import { onAbort } from "../../runtime/abort.ts";
 import { closeQuietly } from "../../runtime/deadline.ts";
 import type { PublishFailed } from "../broker.ts";
@@ -10,13 +10,12 @@ import { type Dialed, dial } from "./dial.ts";
 import { type Link, openLink } from "./link.ts";
 import type { Settings } from "./options.ts";
 
-/** A server that does not answer for so long gets nothing more. */
+/** A server that does not answer within this time gets no more messages. */
 const PING_TIMEOUT_MS = 2000;
 const PAUSE_MS = 200;
 
 const CLOSED = closedFailure("NATS");
 
-/** `close` settles what is on its way as unknown. */
 export function createLinks(settings: Settings): Keeper<Link> {
   const { connection: given, inboxPrefix, ackTimeoutMs } = settings;
   let link: Link | undefined;
@@ -41,7 +40,7 @@ export function createLinks(settings: Settings): Keeper<Link> {
         "the NATS connection that was handed in is closed; make a new broker on a new one",
       );
     }
-    // It was refused its receipts, which may be allowed again.
+    // The subscription to receipts was refused, but may be allowed later.
     if (link?.isOver === false) {
       return failed("connection", "CONNECTION_LOST", "the NATS connection that was handed in has no server now");
     }
@@ -61,7 +60,7 @@ export function createLinks(settings: Settings): Keeper<Link> {
       await end(dialed);
       return CLOSED;
     }
-    // From here on closing ends it, and with it the wait for an answer.
+    // From here on, closing ends it and the wait for an answer.
     own = dialed;
     const opened = await open(dialed.connection, closing);
     if ("scope" in opened) await drop(opened.code, opened.reason);
@@ -89,7 +88,7 @@ export function createLinks(settings: Settings): Keeper<Link> {
   return {
     ...keeper,
     async close() {
-      // Not waited for: a connection that was handed in may be silent.
+      // Not awaited: a connection that was passed in may be silent.
       void keeper.close();
       await drop("CLOSED", "the NATS broker was closed before the receipt came");
     },

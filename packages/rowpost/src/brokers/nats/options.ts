@@ -1,5 +1,3 @@
-/** Options of the NATS broker, and what is checked before anything is opened. */
-
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
@@ -11,50 +9,51 @@ import { connectionFrom, type NatsConnection } from "./client.ts";
 /** Options of {@link nats}. `servers`, or a `connection`; at most one way to log in. */
 export interface NatsOptions {
   /**
-   * Addresses, `host:port` or `nats://host:port` (4222 when left out; IPv6 in brackets); several as
-   * a list or separated by commas. The first one that answers is used until it fails, then the
-   * next. `tls://` stands for the option `tls`.
+   * Addresses, `host:port` or `nats://host:port` (default port 4222; IPv6 in brackets), as a list
+   * or comma-separated. The first that answers is used until it fails, then the next. `tls://`
+   * implies the option `tls`.
    */
   readonly servers?: string | readonly string[] | undefined;
-  /** Instead of `servers`: a `NatsConnection` of yours, with its own reconnects; left open. */
+  /** A `NatsConnection` to use instead of `servers`. It reconnects by itself and is left open. */
   readonly connection?: unknown;
-  /** Log in with a user and a password. */
+  /** User for the login. */
   readonly user?: string | undefined;
   /** Password of `user`. */
   readonly password?: string | undefined;
-  /** Log in with a token. */
+  /** Token for the login. */
   readonly token?: string | undefined;
-  /** Log in with an nkey: its seed (`SU…`). */
+  /** Nkey seed (`SU…`) for the login. */
   readonly nkeySeed?: string | undefined;
-  /** Log in with a JWT and its key: the text of a `.creds` file. */
+  /** JWT and key for the login: the text of a `.creds` file. */
   readonly credentials?: string | undefined;
-  /** `true`: the usual authorities. Default: TLS only where the server demands it. */
+  /** `true`: the default authorities. Default: TLS only if the server requires it. */
   readonly tls?: boolean | TlsOptions | undefined;
   /** Name of the connection in the server's monitoring. Default `rowpost`. */
   readonly name?: string | undefined;
-  /** Subject of a topic: a text that is put before it, or a function. Default: the topic itself. */
+  /** Subject of a topic: a prefix, or a function. Default: the topic itself. */
   readonly subject?: string | ((topic: string) => string) | undefined;
-  /** Stream that must take a topic's messages. Default: whichever takes the subject. */
+  /** Stream that must take a topic's messages. Default: any that takes the subject. */
   readonly stream?: string | ((topic: string) => string | undefined) | undefined;
   /**
-   * Put before each message id (`Nats-Msg-Id`). JetStream drops copies by it, stream-wide: when two
-   * outboxes with the same types and keys publish into one stream, each needs a prefix of its own.
-   * Default: none.
+   * Prefix of each message id (`Nats-Msg-Id`), by which JetStream drops duplicates in a stream. Two
+   * outboxes with the same types and keys that share a stream each need their own. Default: none.
    */
   readonly messageIdPrefix?: string | undefined;
-  /** JetStream domain, for asking which streams there are. Default: the connection's own. */
+  /** JetStream domain for looking up streams. Default: the connection's. */
   readonly domain?: string | undefined;
-  /** Where receipts come to, if not below `_INBOX`, the default. */
+  /** Prefix of the subjects for receipts. Default `_INBOX`. */
   readonly inboxPrefix?: string | undefined;
-  /** Most messages without a receipt at once, over all publish calls, 1 to 10,000. Default 1024. */
+  /** Most messages in flight, over all publish calls, 1 to 10,000. Default 1024. */
   readonly maxInFlight?: number | undefined;
-  /** Larger bodies are refused unasked. Default: the server's limit, which counts headers too. */
+  /**
+   * Larger bodies are refused without sending. Default: the server's limit, which includes headers.
+   */
   readonly maxBodyBytes?: number | undefined;
-  /** For a receipt, 100 to 600,000 ms. Default 10,000. Afterwards the outcome is unknown. */
+  /** Time for a receipt, 100 to 600,000 ms. Default 10,000. After it the outcome is unknown. */
   readonly ackTimeoutMs?: number | undefined;
-  /** For one server to accept the connection, 100 to 600,000 ms. Default 5,000. */
+  /** Time for one server to accept the connection, 100 to 600,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** Takes warnings. Default: `process.emitWarning`. */
+  /** Receives warnings. Default: `process.emitWarning`. */
   readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
@@ -72,14 +71,12 @@ type Present =
   | "onWarning";
 
 export interface Settings extends Checked<NatsOptions, Present> {
-  /** Undefined: we connect ourselves. */
   readonly connection: NatsConnection | undefined;
   readonly servers: readonly ServerAddress[];
   readonly login: Login | undefined;
   readonly tls: TlsOptions | undefined;
   readonly subject: (topic: string) => string;
   readonly stream: (topic: string) => string | undefined;
-  /** The stream when it is the same for all topics. */
   readonly onlyStream: string | undefined;
   readonly apiPrefix: string;
   readonly maxBodyBytes: number | undefined;
@@ -96,9 +93,11 @@ const NUMBERS = {
    * Above 10,000 in one stream the server throws messages away (`max_buffered_msgs`, since 2.11).
    */
   maxInFlight: [1024, 1, 10_000],
-  /** A stalled disk, or an election. A retry after it is known to JetStream by its id. */
+  /** Allows for a stalled disk or an election. JetStream recognizes a later retry by its id. */
   ackTimeoutMs: timeoutBounds(10_000),
-  /** Below the relay's publish timeout: a silent server is not taken for a slow receipt. */
+  /**
+   * Below the relay's publish timeout, so that a silent server is not mistaken for a slow receipt.
+   */
   connectTimeoutMs: timeoutBounds(5000),
 } as const;
 
@@ -123,7 +122,7 @@ const KINDS: OptionKinds<NatsOptions> = {
 };
 const DEFAULT_PORT = 4222;
 
-/** Checks options. Throws `ConfigurationError`, which names the option and never a secret. */
+/** Throws `ConfigurationError`, which names the option and never a secret. */
 export function settingsFrom(options: NatsOptions): Settings {
   checkOptions("nats broker", options, KINDS);
   const connection = options.connection === undefined ? undefined : ownConnection(options);

@@ -1,6 +1,6 @@
 /**
- * How messages are handed to NATS: one by one, those of a key each behind the receipt of the one
- * before, since a stream that refuses one message takes the next.
+ * Publishes messages one by one. Those of a key wait for the receipt of the previous one, since a
+ * stream that refuses one message accepts the next.
  */
 
 import type { OutgoingMessage, PublishFailed, PublishResult } from "../broker.ts";
@@ -29,7 +29,7 @@ const UNEXPLAINED = destinationFailure(
   "nobody takes the subject, and JetStream did not say why in time",
 );
 
-/** A stream's name may have as many; the sequence stands at the end. */
+/** A stream's name may be as long; the sequence stands at the end. */
 const MAX_RECEIPT_LENGTH = 255;
 
 export function publishBatch(
@@ -52,9 +52,8 @@ type Single = Load<PlacedMessage>;
 
 function carrierOn({ settings, streams }: Publishing, link: Link, call: Call<PlacedMessage>): Carrier<PlacedMessage> {
   const subjects = new Map<string, SubjectOfTopic | PublishFailed>();
-  /** What makes the link forget a message that is with the server. */
+  /** For each message at the server, the function that makes the link forget it. */
   const withServer = new Map<Single, () => void>();
-  /** Nobody took them, and JetStream is being asked why. */
   const asking = new Set<Single>();
 
   function subjectOf(topic: string): SubjectOfTopic | PublishFailed {
@@ -70,7 +69,7 @@ function carrierOn({ settings, streams }: Publishing, link: Link, call: Call<Pla
     } else if (outcome.kind === "failed") {
       call.settle(load, outcome.failure);
     } else {
-      // Nothing was stored; the question why may take longer than this call has.
+      // Nothing was stored. The question may take longer than this call has.
       asking.add(load);
       void streams.explain(link, subject, load.destination).then((failure) => call.settle(load, failure));
     }
@@ -96,7 +95,7 @@ function carrierOn({ settings, streams }: Publishing, link: Link, call: Call<Pla
           onOutcome(load, subject, outcome);
         },
       });
-      // It settles at once when the connection is closed.
+      // `send` settles at once if the connection is closed.
       if (!isSettled) withServer.set(load, forget);
       return undefined;
     },

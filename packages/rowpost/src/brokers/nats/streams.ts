@@ -1,7 +1,7 @@
 /**
- * Why nobody takes a subject. The server says the same ("no responders") for a stream that does not
- * exist, a stream whose leader is being elected, and a JetStream that is off or starting; only the
- * first is a message's own trouble. So JetStream is asked which stream it is.
+ * Finds out why a subject has no subscriber. The server answers "no responders" for a missing
+ * stream, for a stream without a leader, and for a JetStream that is off or starting. Only the
+ * first is the message's fault, so JetStream is asked for the stream.
  */
 
 import type { PublishFailed } from "../broker.ts";
@@ -10,7 +10,7 @@ import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import { destinationFailure, failureOfError } from "./failures.ts";
 import type { ApiAnswer, Link } from "./link.ts";
 
-/** A question takes a round trip; without a leader of the cluster nobody answers. */
+/** Takes one round trip; without a cluster leader there is no answer. */
 const ASK_TIMEOUT_MS = 2000;
 
 interface NamesAnswer {
@@ -19,7 +19,7 @@ interface NamesAnswer {
 }
 
 export interface Streams {
-  /** Why nobody took it. Never rejects; one question at a time for a subject. */
+  /** Never rejects. Runs once at a time for each subject. */
   explain(link: Link, subject: string, topic: string): Promise<PublishFailed>;
 }
 

@@ -1,5 +1,3 @@
-/** `nats://host:port[,host:port]?…`: the options as one line. */
-
 import { serversUrl } from "../settings/servers-url.ts";
 import {
   fileSetting,
@@ -12,7 +10,7 @@ import {
 } from "../settings/url-settings.ts";
 import type { NatsOptions } from "./options.ts";
 
-/** Variables that secrets are taken from: in a URL they end up in process lists and logs. */
+/** Variables with the secrets: a URL shows in process lists and logs. */
 const USER = "ROWPOST_NATS_USER";
 const PASSWORD = "ROWPOST_NATS_PASSWORD";
 const TOKEN = "ROWPOST_NATS_TOKEN";
@@ -31,9 +29,9 @@ const FILES = { creds: "credentials", nkey: "nkeySeed" } as const;
 const KNOWN = [...Object.keys({ ...TEXTS, ...NUMBERS, ...FILES }), ...TLS_SETTINGS];
 
 /**
- * The settings of its query are on the adapter's page. User and password come from
- * ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD, or a token from ROWPOST_NATS_TOKEN. Throws
- * `ConfigurationError` for anything else, naming it.
+ * The adapter's page lists the query settings. User and password come from ROWPOST_NATS_USER and
+ * ROWPOST_NATS_PASSWORD, or a token from ROWPOST_NATS_TOKEN. Throws `ConfigurationError` that names
+ * any other setting.
  */
 export function natsOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): NatsOptions {
   const { servers, isSecure, settings } = serversUrl(url, {

@@ -1,27 +1,21 @@
-/** From a message to what goes over the connection, or to the reason why it cannot. */
-
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
 import { headersOf, messageIdOf, subjectOf } from "./carry.ts";
 import type { Settings } from "./options.ts";
 
-/** A message in NATS's terms. */
 export interface Wire {
   readonly subject: string;
   readonly headers: Uint8Array;
   readonly body: Uint8Array;
-  /** Headers and body, which is what the server's `max_payload` counts. */
   readonly bytes: number;
 }
 
-/** Where the messages of a topic go. */
 export interface SubjectOfTopic {
   readonly subject: string;
   /** The stream that must take them. */
   readonly stream: string | undefined;
 }
 
-/** The subject of a topic, or why it has none. */
 export function subjectFor(topic: string, settings: Settings): SubjectOfTopic | PublishFailed {
   try {
     const subject = subjectOf(topic, settings.subject(topic));
@@ -34,7 +28,6 @@ export function subjectFor(topic: string, settings: Settings): SubjectOfTopic | 
   }
 }
 
-/** Encodes a message. A body as text goes out as UTF-8. */
 export function encode(
   message: OutgoingMessage,
   to: SubjectOfTopic,
@@ -52,7 +45,7 @@ export function encode(
     return tooLarge(`the body has ${body.length} bytes; at most ${maxBodyBytes} are allowed`);
   }
   const bytes = headers.length + body.length;
-  // The server would end the connection, and with it everything that is on its way.
+  // The server would end the connection and lose everything in flight.
   if (bytes > maxPayload) {
     const sizes = `body and headers have ${body.length} + ${headers.length} bytes`;
     return tooLarge(`${sizes}; the server takes at most ${maxPayload} (max_payload)`);

@@ -8,7 +8,6 @@ import { failed } from "./failures.ts";
 import { type PlacedMessage, startLanes } from "./lanes.ts";
 import { createWindow, type Window } from "./window.ts";
 
-/** A server whose answers the test gives. */
 function createServer({ loads, leaves = true }: { loads?: number; leaves?: boolean } = {}) {
   const window = createWindow({ loads, bytes: 1_000_000 });
   const handed: string[] = [];
@@ -16,7 +15,6 @@ function createServer({ loads, leaves = true }: { loads?: number; leaves?: boole
   const server = {
     window,
     handed,
-    /** What a message is told at its turn, by key. */
     atTurn: (_key: string, _retry: () => void): Handed => undefined,
     publish(
       batch: readonly OutgoingMessage[],
@@ -265,7 +263,7 @@ describe("a load that cannot go yet", () => {
     server.atTurn = () => undefined;
     const other = server.publish([one("2")]);
     expect(server.handed).toEqual(["2"]);
-    // No room just now: it waits for that as well.
+    // No room yet: it waits for that as well.
     retry();
     expect(server.handed).toEqual(["2"]);
     server.sent("2");

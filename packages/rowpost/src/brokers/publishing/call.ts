@@ -33,52 +33,51 @@ import { failed } from "./failures.ts";
 import { createResults, type Placed } from "./results.ts";
 import type { Window } from "./window.ts";
 
-/** Messages that are handed over at once, and what goes after them in their lane. */
+/** Messages handed over together, and the next load of their lane. */
 export interface Load<Item extends Placed> {
-  /** What shares the window, and what can be away by itself: the topic, or the endpoint. */
+  /** The unit that shares the window and can be away: the topic or the endpoint. */
   readonly destination: string;
-  /** Those that may still go, when it is handed over. */
   items: readonly Item[];
-  /** About as many as go over the wire. */
+  /** Approximate bytes on the wire. */
   readonly bytes: number;
   next: Load<Item> | undefined;
 }
 
-/** A failure, with what only the call needs to know. */
 export interface LoadFailure extends PublishFailed {
-  /** The cause can lie in one message of the load: sent in halves, the others get through. */
+  /** One message of the load may be the cause: sent in halves, the others get through. */
   readonly divisible?: boolean | undefined;
 }
 
 /** The receipt of a message, or why it has none. */
 export type Outcome = string | LoadFailure | PublishNotStarted;
 
-/** The load was not handed over, and takes its turn once more. */
+/** The load was not handed over and waits for another turn. */
 export const AGAIN: unique symbol = Symbol("again");
 
-/** Nothing when it was handed over, or has its outcome already. */
+/** Undefined when it was handed over or already has its outcome. */
 export type Handed = LoadFailure | typeof AGAIN | undefined;
 
-/** How an adapter hands over. */
 export interface Carrier<Item extends Placed> {
-  /** Hands it over, to `settle` it; or says why not; or `AGAIN`, and calls `retry` when it can. */
+  /**
+   * Hands the load over, to `settle` it later; returns the failure, or `AGAIN` and calls `retry`
+   * when it can.
+   */
   hand(load: Load<Item>, retry: () => void): Handed;
-  /** The call has ended with this load under way. Without it the adapter settles it soon after. */
+  /**
+   * The call ended with this load in flight. Without this method the adapter settles it soon after.
+   */
   leave?(load: Load<Item>, ending: Ending): LoadFailure;
 }
 
 export interface Call<Item extends Placed> {
-  /** Adds a lane, by its first load. */
   start(first: Load<Item>): void;
-  /** The outcome of its only message, of each, or of all. Ignored when the call left it. */
+  /** One outcome for all messages, or one for each. Ignored once the call has left the load. */
   readonly settle: (load: Load<Item>, outcome: Outcome | readonly Outcome[] | typeof AGAIN) => void;
-  /** As `settle`, with what the work resolves to; its rejection is a fault of the adapter. */
+  /** Like `settle`, with the result of the work. A rejection is a bug in the adapter. */
   settleBy(load: Load<Item>, work: Promise<Outcome | readonly Outcome[] | typeof AGAIN>): void;
-  /** The connection takes nothing more: whatever was not handed over fails now. */
+  /** The connection accepts nothing more: messages not yet handed over fail now. */
   breakOff(failure: PublishFailed): void;
-  /** A message that goes in no load, since it cannot go out as it is. */
   refuse(placed: Placed, destination: string, failure: PublishFailed): void;
-  /** Resolves when every message has its result. */
   readonly done: Promise<PublishResult[]>;
 }
 
@@ -89,16 +88,13 @@ interface Options<Item extends Placed> {
   readonly carrier: (call: Call<Item>) => Carrier<Item>;
 }
 
-/** Loads of one destination whose turn it is. */
 interface Queue<Item extends Placed> {
   readonly destination: string;
   ready: Load<Item>[];
-  /** The first of them. */
   position: number;
-  /** For room in the window. */
+  /** Waits for room in the window. */
   isWaiting: boolean;
   isPumping: boolean;
-  /** Somebody asked for another look meanwhile. */
   isAsked: boolean;
   readonly retry: () => void;
   readonly onRoom: () => void;
@@ -113,7 +109,9 @@ export function createCall<Item extends Placed>({
   const results = createResults(count);
   const queues = new Map<string, Queue<Item>>();
   const underWay = new Set<Load<Item>>();
-  /** They hold back what is behind them, and get their results last: one before them may fail. */
+  /**
+   * They block later messages of their key and get their results last: one before them may fail.
+   */
   const refused: { placed: Placed; destination: string; failure: PublishFailed }[] = [];
   let resolveDone: (results: PublishResult[]) => void = () => undefined;
   const done = new Promise<PublishResult[]>((resolve) => {
@@ -141,7 +139,7 @@ export function createCall<Item extends Placed>({
     return queue;
   }
 
-  /** Hands over what may go, as far as there is room. */
+  /** Hands over loads as far as there is room. */
   function pump(queue: Queue<Item>): void {
     queue.isAsked = true;
     if (queue.isPumping || queue.isWaiting) return;
@@ -159,7 +157,7 @@ export function createCall<Item extends Placed>({
     finishWhenDone();
   }
 
-  /** The next load of a queue goes, or gets its failure; false when it has to wait. */
+  /** Hands over or fails the next load of a queue. False if it has to wait. */
   function offer(queue: Queue<Item>, load: Load<Item>): boolean {
     const { destination } = queue;
     if (!mayGo(load)) {
@@ -176,7 +174,7 @@ export function createCall<Item extends Placed>({
     underWay.add(load);
     const answer = handed(queue, load);
     if (answer === AGAIN) {
-      // Nothing else has moved on meanwhile: a queue hands over one load at a time.
+      // Still the same position, because a queue hands over one load at a time.
       queue.position -= 1;
       underWay.delete(load);
       window.giveBack(destination, load.bytes);
@@ -194,7 +192,7 @@ export function createCall<Item extends Placed>({
     }
   }
 
-  /** False when none of its messages may go any more; they have their results then. */
+  /** False if none of its messages may go any more; then all have their results. */
   function mayGo(load: Load<Item>): boolean {
     const { destination, items } = load;
     const known = results.awayFor(destination);
@@ -208,7 +206,6 @@ export function createCall<Item extends Placed>({
     return load.items.length > 0;
   }
 
-  /** The lane goes on behind a load that has its outcome; at another destination, perhaps. */
   function advance(queue: Queue<Item>, { next }: Load<Item>): void {
     if (next === undefined) return;
     if (next.destination === queue.destination) queue.ready.push(next);
@@ -238,7 +235,7 @@ export function createCall<Item extends Placed>({
       load.next = { destination, items: items.slice(0, middle), bytes: bytes / 2, next: second };
       return;
     }
-    // Closed before it went out.
+    // Closed before it was sent.
     if (scope.ending === "closed" && "scope" in failure && failure.scope === "connection") return;
     for (const item of items) results.fail(item, destination, failure);
   }
@@ -268,7 +265,8 @@ export function createCall<Item extends Placed>({
     }
     abandonRest();
     finishWhenDone();
-    // Last: room calls back whoever waits for it, and this call must have nothing left by then.
+    // Must come last: giving back room runs the waiting callbacks, and this call must have nothing
+    // left by then.
     if (carrier.leave !== undefined) for (const { destination, bytes } of left) window.giveBack(destination, bytes);
   }
 

@@ -1,28 +1,27 @@
-/** The connection in use: made for all who ask at its first use, replaced when it is of no use. */
 import type { OutgoingMessage, PublishFailed, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "./abort-scope.ts";
 import { failed, unusableFailure } from "./failures.ts";
 import { ABORTED, failBatch } from "./results.ts";
 
 export interface Keeper<Link, Failure = PublishFailed> {
-  /** The connection, when it can be used now. */
   readonly current: () => Link | undefined;
-  /** That, a new one, or why there is none. Never rejects; takes as long as connecting does. */
+  /**
+   * The current connection, a new one, or why there is none. Never rejects; takes as long as
+   * connecting.
+   */
   readonly get: () => Promise<Link | Failure>;
-  /** Why the last attempt failed, where that is so long ago at most. */
+  /** Failure of the last attempt, if at most this long ago. */
   readonly failureWithin: (ms: number) => Failure | undefined;
-  /** No more are made; resolves when the attempt under way, which is told, has ended. */
+  /** Makes no more connections. Aborts the attempt under way and resolves when it has ended. */
   readonly close: () => Promise<void>;
 }
 
-/** What a broker says of its connections, which have no `status`. */
 export interface Keeping<Link, Failure> {
-  /** One for each server: each is tried once, and that which worked last is the first. */
+  /** One for each server. Each is tried once, starting with the one that worked last. */
   readonly ways: readonly ((closing: AbortSignal) => Promise<Link | Failure>)[];
   readonly isUsable: (link: Link) => boolean;
-  /** Whether one that is not usable becomes it. */
   readonly revives?: (link: Link) => Promise<boolean>;
-  /** A failed attempt stands for the next ones so long, so that nobody knocks without pause. */
+  /** A failed attempt is reused for this long, which limits the rate of attempts. */
   readonly pauseMs?: number;
   readonly closed: Failure;
 }
@@ -85,14 +84,14 @@ export function createKeeper<Link extends object, Failure extends PublishFailed 
   };
 }
 
-/** Publishes on the connection, or fails all when there is none before the deadline. */
+/** Publishes on the connection, or fails everything if there is none before the deadline. */
 export async function publishOn<Link extends object, Failure extends PublishFailed>(
   { current, get }: Pick<Keeper<Link, Failure>, "current" | "get">,
   batch: readonly OutgoingMessage[],
   scope: AbortScope,
   to: { readonly label: string; readonly publish: (link: Link) => Promise<PublishResult[]> },
 ): Promise<PublishResult[]> {
-  // Awaited in any case: an abort right behind the call comes before anything went out.
+  // Always awaited, so that an abort right after the call comes before anything is sent.
   const link = await (current() ?? orAborted(get(), scope));
   if (link !== undefined && !("status" in link)) return await to.publish(link);
   if (scope.ending === "closed") return batch.map(() => ABORTED);

@@ -2,20 +2,18 @@ import type { OutgoingMessage } from "../broker.ts";
 import type { Call, Load } from "./call.ts";
 import type { Placed } from "./results.ts";
 
-/** A message of a batch, and its place there. */
 export interface PlacedMessage extends Placed {
   readonly message: OutgoingMessage;
 }
 
-/** What an adapter that hands over one message at a time knows of each before its turn. */
 export interface LaneOptions {
   readonly destinationOf: (message: OutgoingMessage) => string;
   readonly bytesOf: (message: OutgoingMessage) => number;
 }
 
 /**
- * Starts a lane for each ordering key, and one for each message without: where the server may
- * refuse a message and take the next, the next of its key waits for the outcome of the one before.
+ * Starts a lane for each ordering key and one for each message without a key. For servers that may
+ * refuse a message and accept the next: the next of its key waits for the outcome.
  */
 export function startLanes(
   call: Call<PlacedMessage>,
@@ -33,11 +31,10 @@ export function startLanes(
     else before.next = load;
     if (orderingKey !== undefined) lastOfKey.set(orderingKey, load);
   }
-  // Only now: a load that has its outcome at once needs to know what goes after it.
+  // Only after all are linked: a load settled at once needs to know the next of its lane.
   for (const load of firsts) call.start(load);
 }
 
-/** One lane for all messages, in the order of the batch. */
 export function startOneLane(call: Call<PlacedMessage>, batch: readonly OutgoingMessage[]): void {
   let first: Load<PlacedMessage> | undefined;
   for (const [index, message] of [...batch.entries()].reverse()) {
@@ -47,12 +44,10 @@ export function startOneLane(call: Call<PlacedMessage>, batch: readonly Outgoing
   if (first !== undefined) call.start(first);
 }
 
-/** The body's bytes on the wire. */
 export function bodyBytes({ body }: OutgoingMessage): number {
   return typeof body === "string" ? Buffer.byteLength(body) : body.length;
 }
 
-/** Starts a lane of requests, each with its messages. */
 export function startRequests<Item extends Placed & { readonly bytes: number }>(
   call: Call<Item>,
   destination: string,

@@ -1,4 +1,4 @@
-/** Runs the work of a key once for all who ask while it runs. */
+/** Runs the work of a key once for all callers that ask while it runs. */
 export function oneAtATime<Value>(): (key: string, work: () => Promise<Value>) => Promise<Value> {
   const running = new Map<string, Promise<Value>>();
   return (key, work) => {

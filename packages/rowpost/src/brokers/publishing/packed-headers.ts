@@ -1,15 +1,14 @@
 /**
- * Headers that a broker's fields cannot hold, by their name, their value or their number: they
- * travel together in one field, as JSON in ASCII.
+ * Packs headers whose name, value or number a broker's fields cannot hold into one field, as ASCII
+ * JSON.
  */
 
-/** The field of the packed ones; a header with this name is packed itself. */
+/** The packed field. A header with this name is packed itself. */
 const PACKED_HEADERS = "rowpost-headers";
 
-/** Where what does not fit goes. */
 interface Fields {
   readonly fits: (name: string, value: string) => boolean;
-  /** How many fields there may be, the packed one among them. Default: any number. */
+  /** Most fields, including the packed one. Default: any number. */
   readonly most?: number | undefined;
 }
 
@@ -41,7 +40,6 @@ export function unpackHeaders(fields: Readonly<Record<string, string>>): Record<
   }
 }
 
-/** Printable: control characters, half surrogates and whatever else is there as `\uXXXX`. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,

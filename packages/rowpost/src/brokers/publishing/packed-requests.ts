@@ -1,12 +1,11 @@
-/** What one request takes at most. */
 export interface RequestBounds {
   readonly items: number;
   readonly bytes: number;
 }
 
 /**
- * Items in their order, as many in each request as it takes. One that is larger than a request may
- * be has its own: what that means is for the server to say.
+ * Items in order, as many in each request as fit. An item above the limit gets its own request, for
+ * the server to judge.
  */
 export function packedRequests<Item extends { readonly bytes: number }>(
   items: readonly Item[],

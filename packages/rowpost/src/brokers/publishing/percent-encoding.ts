@@ -1,6 +1,6 @@
-/** For what a broker's fields cannot carry: `%XX` for each byte of a character's UTF-8. */
+/** Writes `%XX` for each UTF-8 byte of characters that a broker's fields cannot carry. */
 
-/** Encodes what the pattern (with the flags `gu`) matches. Half a surrogate pair becomes U+FFFD. */
+/** Encodes the matches of the pattern (flags `gu`). A lone surrogate becomes U+FFFD. */
 export function percentEncode(text: string, unsafe: RegExp): string {
   return text.replace(unsafe, (characters) => {
     let encoded = "";

@@ -1,4 +1,4 @@
-/** The results of one call, by index, and what a failure means for the messages that follow. */
+/** Results of a call by index, and the effect of a failure on later messages. */
 import type { OutgoingMessage, PublishFailed, PublishNotStarted, PublishResult } from "../broker.ts";
 import { failed } from "./failures.ts";
 
@@ -8,35 +8,33 @@ const BEHIND: PublishNotStarted = {
   reason: "an earlier message of its ordering key failed",
 };
 
-/** A message's place in the batch, and its key. */
 export interface Placed {
   readonly index: number;
   readonly orderingKey: string | undefined;
 }
 
 export interface Results {
-  /** How many messages have none yet. */
   readonly open: number;
   sent(index: number, messageId: string): void;
-  /** Also what it means for others: its destination, or everything, is away from now on. */
+  /**
+   * Sets the result and its effect on others: the destination or the connection is away from now
+   * on.
+   */
   fail(placed: Placed, destination: string, failure: PublishFailed | PublishNotStarted): void;
-  /** No message behind it in its key may go, although its own result comes later. */
+  /** Blocks later messages of its key, although its own result comes later. */
   block(placed: Placed): void;
-  /** An earlier message of its key failed. */
   readonly isBehind: (placed: Placed) => boolean;
   behind(placed: Placed): void;
-  /** Nothing more can go anywhere in this call. */
   goOffline(failure: PublishFailed): void;
-  /** Why nothing more can go to this destination in this call. */
+  /** Why nothing more can be sent to this destination in this call. */
   awayFor(destination: string): PublishFailed | undefined;
-  /** Everything that has no result yet was not started; except these, which are under way. */
+  /** Marks everything without a result as not started, except these, which are in flight. */
   abort(underWay: ReadonlySet<number>): void;
   all(): PublishResult[];
 }
 
 export function createResults(count: number): Results {
   const results = new Array<PublishResult | undefined>(count);
-  /** The first message of each key that failed. */
   const failedKeys = new Map<string, number>();
   const away = new Map<string, PublishFailed>();
   let offline: PublishFailed | undefined;
@@ -89,12 +87,10 @@ export function createResults(count: number): Results {
   };
 }
 
-/** A failure as the relay is told of it, without what only the adapter needs. */
 function plain({ scope, code, reason, ...rule }: PublishFailed): PublishFailed {
   return failed(scope, code, reason, rule);
 }
 
-/** The failures of a whole batch of which nothing was handed over. */
 export function failBatch(
   batch: readonly OutgoingMessage[],
   failure: PublishFailed | ((message: OutgoingMessage) => PublishFailed),

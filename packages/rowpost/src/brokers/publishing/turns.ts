@@ -1,12 +1,14 @@
 /**
- * Splits a call so that the order of a key holds even when its messages go to several topics, or
- * brokers, which take them side by side. (The relay's calls are one turn nearly always.)
+ * Splits a call so that a key keeps its order even if its messages go to several topics or brokers
+ * in parallel. The relay's calls nearly always are one turn.
  */
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import type { AbortScope } from "./abort-scope.ts";
 import { createResults } from "./results.ts";
 
-/** A key whose messages change their part, which keeps its order, goes on in the next turn. */
+/**
+ * A key whose messages change to another part, which orders separately, continues in the next turn.
+ */
 export async function inTurns<Part>(
   batch: readonly OutgoingMessage[],
   scope: Pick<AbortScope, "aborted">,
@@ -31,7 +33,7 @@ export async function inTurns<Part>(
   return behind.all().map((rest, index) => results[index] ?? rest);
 }
 
-/** What a server keeps the order of a key in. */
+/** The unit within which a server keeps the order of a key. */
 export const topicOf = ({ topic }: OutgoingMessage): string => topic;
 
 interface Entry {
@@ -39,7 +41,6 @@ interface Entry {
   readonly message: OutgoingMessage;
 }
 
-/** Undefined when one turn is enough. */
 function turnsOf<Part>(
   batch: readonly OutgoingMessage[],
   partOf: (message: OutgoingMessage) => Part,

@@ -1,26 +1,24 @@
 /**
- * How much a broker has handed over that has no answer yet, over all its calls: a number of loads
- * (a message, or the messages of one request), and their bytes.
+ * Bounds the loads (a message, or the messages of a request) and bytes that a broker has in flight,
+ * over all its calls.
  *
- * Shared fairly among destinations (`fair-shares.ts`): one that hangs keeps what it has and gets no
- * more, and the others go on with the rest.
+ * Destinations share it fairly (`fair-shares.ts`): one that hangs keeps what it has and gets no
+ * more, while the others use the rest.
  */
 import { createFairShares } from "../../runtime/fair-shares.ts";
 
 export interface Window {
-  /** Takes a place and its bytes; false when the destination has to wait. */
+  /** Takes a place and its bytes. False if the destination has to wait. */
   take(destination: string, bytes: number): boolean;
-  /** Gives both back, and calls those that wait and now have room. */
+  /** Returns both, and calls waiters that now have room. */
   giveBack(destination: string, bytes: number): void;
   /** Calls back once when `take` with these bytes would succeed, in order of asking. */
   onRoom(destination: string, bytes: number, callback: () => void): void;
-  /** Takes the callback back. */
   stopWaiting(callback: () => void): void;
 }
 
-/** What a single destination may have under way; all of them together at most twice as much. */
+/** Limits of a single destination. All together may have twice as much in flight. */
 export interface WindowWidth {
-  /** Default: as many as their bytes allow. */
   readonly loads?: number | undefined;
   /** Bounds memory when bodies are large. Default 32 MiB. */
   readonly bytes?: number | undefined;
@@ -40,12 +38,10 @@ export function createWindow({
   const places = createFairShares({ capacity: 2 * loads });
   const volume = createFairShares({ capacity: 2 * width });
   const waiting = new Map<() => void, Waiting>();
-  /** How many wait for each destination. */
   const waitingFor = new Map<string, number>();
-  /** The destination whose waiter is being called. */
   let called: string | undefined;
 
-  // A load larger than its share goes when nothing else of its destination is under way.
+  // A load larger than its share goes when its destination has nothing else in flight.
   const fits = (destination: string, bytes: number): boolean =>
     places.free(destination) > 0 && (bytes <= volume.free(destination) || places.usedBy(destination) === 0);
 
@@ -60,7 +56,8 @@ export function createWindow({
   }
 
   function callWaiting(): void {
-    // Those that come back wait for the next time; and nobody overtakes his own kind.
+    // Waiters added during the loop wait for the next time, and none overtakes another of its
+    // destination.
     let left = waiting.size;
     let passed: Set<string> | undefined;
     for (const [callback, { destination, bytes }] of waiting) {

@@ -1,13 +1,13 @@
-/** What a failed append is about. Nothing of it was written, but after an unknown commit. */
+/** Scope of a failed append. Nothing of it was written, except perhaps after an unknown commit. */
 import { describeError } from "../../runtime/errors.ts";
 import type { LoadFailure } from "../publishing/call.ts";
 import { failedBy, type Rule } from "../publishing/failures.ts";
 
 type QueueRule = Rule & { readonly divisible?: boolean };
 
-/** By the code of the error. */
 const RULES: Readonly<Record<string, QueueRule>> = {
-  // In no time a good name, or a smaller body. One of several, perhaps.
+  // Never becomes a valid name or a smaller body. With several messages, one of them may be the
+  // cause.
   INVALID_NAME: { scope: "message", retriable: false, divisible: true },
   INVALID_MESSAGE: { scope: "message", retriable: false, divisible: true },
   ROW_REFUSED: { scope: "message", divisible: true },
@@ -22,7 +22,7 @@ const RULES: Readonly<Record<string, QueueRule>> = {
   },
 };
 
-/** Nobody knows it: its topic is tried again and again, and no message is blamed. */
+/** Unknown errors: the topic is retried and no message is blamed. */
 const ELSE: QueueRule = { scope: "destination" };
 
 export function failureOf(error: unknown): LoadFailure {

@@ -1,6 +1,6 @@
 /**
- * The message queue stored in SQL as a broker. In the relay's own database each message is appended
- * in the transaction that writes its row `sent`; in another one a second append of a row is
+ * The message queue stored in SQL as a broker. In the relay's own database a message is appended in
+ * the transaction that writes its row `sent`; in another database a second append of a row is
  * recognized. See docs/queue.md.
  */
 import type { Queue } from "../../queue/api.ts";
@@ -21,28 +21,26 @@ import { failureOf, isConflict, isUnknownTopic } from "./failures.ts";
 
 /** Options of {@link queueBroker}. */
 export interface QueueBrokerOptions {
-  /** Made by `createQueue`; it stays open when the broker is closed. */
+  /** From `createQueue`. It stays open when the broker is closed. */
   readonly queue: Queue;
   /**
-   * A topic that the queue does not have is made with these. Without it such messages fail, and are
-   * tried again.
+   * Settings for creating a missing topic. Without it, messages of a missing topic fail and are
+   * retried.
    */
   readonly createTopics?: Omit<TopicOptions, "topic"> | undefined;
 }
 
-/** Of one append. */
 const MOST = { items: 500, bytes: 1_048_576 } as const;
-/** Of one append that others were in the way of. */
 const TRIES = 3;
 /**
- * A conflict that took longer was a wait: who waits again, on the session of all topics, holds them
- * up with his own (rule: isolation).
+ * A slower conflict was a wait for a lock. Retrying it on the session that all topics share would
+ * hold up the others (rule: isolation).
  */
 const PATIENCE_MS = 200;
 
 /**
- * A broker that appends to a queue. The receipt of a message (`message_id`) is its id there. Throws
- * `ConfigurationError` for wrong options.
+ * A broker that appends to a queue. The receipt (`message_id`) is the id in the queue. Throws
+ * `ConfigurationError` for invalid options.
  */
 export function queueBroker(settings: QueueBrokerOptions): Broker {
   checkOptions("queueBroker", settings, KINDS);
@@ -94,7 +92,7 @@ async function publishTurn(
     if (shared === undefined) return await relayed.append(messages);
     const receipts = await relayed.appendWithin(messages, (appendIn) =>
       shared.settle(messages, (tx, ours) => {
-        // Nobody waits for it any more: what has not begun need not.
+        // The result is no longer wanted, so work not yet begun is skipped.
         if (scope.aborted) throw new Error("the publish call has ended");
         return appendIn(tx, ours);
       }),

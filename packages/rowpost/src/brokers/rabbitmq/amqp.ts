@@ -1,27 +1,27 @@
-/** The part of amqplib that is used, by its shape, and loading it. */
 import { loadedPeer } from "../settings/peer.ts";
 
-/** As `amqplib.connect` of amqplib 0.10.3 or newer resolves to; a recovering one will do. */
+/**
+ * A connection of amqplib 0.10.3 or newer, as `amqplib.connect` resolves to. One that recovers by
+ * itself works too.
+ */
 export interface RabbitmqConnection {
   /** Opens a channel with confirms. */
   createConfirmChannel(): Promise<AmqpChannel>;
   /** For `close` and `error`. */
   on(event: string, listener: (...given: never[]) => void): unknown;
-  /** Ends what `on` began. */
+  /** Removes a listener. */
   off(event: string, listener: (...given: unknown[]) => void): unknown;
 }
 
-/** A channel of amqplib with confirms switched on. */
 export interface AmqpChannel {
-  /** False: its buffer is full until `drain`. Throws, with nothing written. */
+  /** False: the buffer is full until `drain`. Throws if nothing was written. */
   publish(exchange: string, routingKey: string, content: Buffer, options: AmqpProperties): boolean;
   checkExchange(exchange: string): Promise<unknown>;
-  /** After what was published before, when the server answers, however long that takes. */
+  /** Takes effect after earlier messages and waits for the server's answer without limit. */
   close(): Promise<void>;
   on(event: string, listener: (...given: never[]) => void): unknown;
 }
 
-/** The part of a socket that is used. */
 export interface AmqpSocket {
   readonly writableNeedDrain: boolean;
   cork(): void;
@@ -29,7 +29,6 @@ export interface AmqpSocket {
   prependOnceListener(event: "drain", listener: () => void): unknown;
 }
 
-/** What goes with a body. */
 export interface AmqpProperties {
   readonly mandatory: true;
   readonly persistent: true;
@@ -38,11 +37,10 @@ export interface AmqpProperties {
   readonly contentType: string;
   /** Seconds since 1970. */
   readonly timestamp: number;
-  /** Only lent: read before `publish` returns. */
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
-/** Events `ack` and `nack`; with `multiple` also of all messages before it. */
+/** Events `ack` and `nack`; with `multiple` also for all messages before it. */
 export interface AmqpConfirm {
   readonly deliveryTag: number;
   readonly multiple: boolean;
@@ -54,18 +52,17 @@ export interface AmqpReturn {
   readonly properties: { readonly messageId?: string; readonly headers?: Readonly<Record<string, unknown>> };
 }
 
-/** Inside a connection or channel, if it is there: their documented types show less. */
+/** Undocumented parts of a connection or channel, which may be missing. */
 export interface AmqpInside {
   readonly connection?: { readonly frameMax?: unknown; readonly blocked?: unknown; readonly stream?: unknown };
 }
 
-/** `amqplib.connect`. The signal in its socket options ends the socket, whatever state it is in. */
+/** `amqplib.connect`. The signal in its socket options ends the socket in any state. */
 export type AmqpConnect = (
   server: Readonly<Record<string, unknown>>,
   socket: Readonly<Record<string, unknown>>,
 ) => Promise<RabbitmqConnection & { close(): Promise<void> }>;
 
-/** Loads amqplib. Rejects with `MissingPeerError`. */
 export function loadAmqp(): Promise<{ readonly connect: AmqpConnect }> {
   return loadedPeer(import("amqplib"), "amqplib", { neededFor: "The RabbitMQ broker", range: ">=0.10.3 <3" });
 }

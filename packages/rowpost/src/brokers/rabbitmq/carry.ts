@@ -1,5 +1,3 @@
-/** An outgoing message in the terms of AMQP 0-9-1. */
-
 import { createHash } from "node:crypto";
 import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import { describeError } from "../../runtime/errors.ts";
@@ -9,22 +7,18 @@ import type { AmqpProperties, AmqpReturn } from "./amqp.ts";
 import { refusal } from "./failures.ts";
 import type { RabbitmqRoute } from "./options.ts";
 
-/** Names, routing keys and most properties are "short strings": one byte holds their length. */
+/** Names, routing keys and most properties are "short strings" with a one-byte length. */
 const SHORT_STRING_BYTES = 255;
-/** amqplib encodes all headers of a message into a buffer of this size. */
 const CLIENT_TABLE_BYTES = 65_536;
-/** Frame, class, size, flags, five short strings, mode, priority and timestamp at most. */
+/** Upper bound of frame, class, size, flags, five short strings, mode, priority and timestamp. */
 const FRAME_REST_BYTES = 22 + 5 * 256 + 10;
-/** `message_id` of the row holds this many characters. */
 const RECEIPT_LENGTH = 255;
 
-/** Where a message goes. */
 export interface Address {
   readonly exchange: string;
   readonly routingKey: string;
 }
 
-/** Asks the mapping, and checks what it says. */
 export function addressOf(
   message: OutgoingMessage,
   route: (message: OutgoingMessage) => RabbitmqRoute,
@@ -32,7 +26,7 @@ export function addressOf(
   let exchange: unknown;
   let routingKey: unknown;
   try {
-    // A mapping without a case for a message returns nothing, whatever its type says.
+    // A mapping may return nothing in spite of its type.
     ({ exchange = "", routingKey } = route(message) ?? {});
   } catch (error) {
     return failed("message", "ROUTE_FAILED", `route of topic ${message.topic}: ${describeError(error)}`);
@@ -52,14 +46,13 @@ function lengths(...texts: readonly string[]): string {
   return texts.map((text) => Buffer.byteLength(text)).join(" and ");
 }
 
-/** Limits that depend on the server. */
 export interface Limits {
   readonly bodyBytes: number;
-  /** Largest frame as agreed with the server: all properties have to fit into one. */
+  /** Largest negotiated frame; all properties must fit into one. */
   readonly frameBytes: number;
 }
 
-/** Why a message cannot go out: the server would end the channel, neighbors and all. */
+/** Why a message cannot be sent: the server would end the channel, and neighbors with it. */
 export function unsendable(message: OutgoingMessage, bytes: number, limits: Limits): PublishFailed | undefined {
   if (bytes > limits.bodyBytes) {
     const advice = "raise maxBodyBytes where the server's max_message_size is larger";
@@ -93,7 +86,7 @@ function unsendableHeaders({ headers, orderingKey }: OutgoingMessage, limitBytes
   return refusal("HEADERS_TOO_LARGE", `headers of ${table} bytes, the limit is ${limitBytes}`);
 }
 
-/** The properties. `rowpost-id` is the message id, so that copies of one message can be told. */
+/** `rowpost-id` is the message id, so that consumers can recognize duplicates. */
 export function propertiesOf(
   message: OutgoingMessage,
   headers: AmqpProperties["headers"],
@@ -107,7 +100,7 @@ export function propertiesOf(
     timestamp: Math.floor(nowMs / 1_000),
     headers,
   };
-  // 64 characters of 4 bytes each do not fit; the header rowpost-type has it in any case.
+  // 64 characters of 4 bytes each do not fit; the header rowpost-type always has the type.
   if (isShort(message.type)) properties.type = message.type;
   return properties;
 }
@@ -121,24 +114,22 @@ function messageIdOf({ type, key }: OutgoingMessage): string {
 const ATTEMPT = "rowpost-attempt";
 
 /**
- * What a returned message is known by. Several relays with a table each may publish through one
- * broker, so the id alone is not enough.
+ * Identifies a returned message. The id alone is not enough, since relays of several tables may
+ * share a broker.
  */
 export function likenessOf(message: OutgoingMessage, { routingKey }: Address): string {
   return likeness(messageIdOf(message), message.headers[ATTEMPT], routingKey);
 }
 
-/** The likeness of a message that came back. */
 export function likenessOfReturned({ fields, properties }: AmqpReturn): string {
   return likeness(properties.messageId, properties.headers?.[ATTEMPT], fields.routingKey);
 }
 
-/** Where two different ones should become the same text, they are only sent one after the other. */
+/** If two different messages got the same text, they would only be sent one after the other. */
 function likeness(messageId: string | undefined, attempt: unknown, routingKey: string): string {
   return `${String(attempt)} ${routingKey} ${messageId}`;
 }
 
-/** The body's bytes, without copying those of a buffer. */
 export function contentOf(body: string | Uint8Array): Buffer {
   if (typeof body === "string") return Buffer.from(body);
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
@@ -150,7 +141,7 @@ export function receiptOf({ exchange, routingKey }: Address, channel: string, de
   const place = `${exchange}/${routingKey}`;
   const room = RECEIPT_LENGTH - sequence.length;
   if (place.length <= room) return `${place}${sequence}`;
-  // Not in the middle of a surrogate pair.
+  // Does not cut a surrogate pair.
   return `${place.slice(0, room - 1).replace(/[\uD800-\uDBFF]$/, "")}…${sequence}`;
 }
 

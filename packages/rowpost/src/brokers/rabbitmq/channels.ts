@@ -1,9 +1,9 @@
 /**
- * A confirm channel for each exchange.
+ * One confirm channel for each exchange.
  *
- * The server ends a channel at the first message whose exchange does not exist, or may not be
- * written to, and drops what is behind it. With a channel of its own an exchange that is wrong can
- * hurt nothing but its own messages.
+ * The server ends a channel at the first message whose exchange does not exist or may not be
+ * written to, and drops the messages behind it. With its own channel, a wrong exchange affects only
+ * its own messages.
  */
 
 import { randomBytes } from "node:crypto";
@@ -34,19 +34,17 @@ export interface OpenChannel {
 }
 
 export interface Channels {
-  /** The channel of an exchange, or why there can be none. Never rejects. */
+  /** The channel of an exchange, or why there is none. Never rejects. */
   of(exchange: string): OpenChannel | Promise<OpenChannel | PublishFailed>;
-  /** Why no message may go to this routing key just now; undefined: nothing is known. */
+  /** Why no message may go to this routing key just now. Undefined if nothing is known. */
   refusalOf(address: Address): PublishFailed | undefined;
-  /** Largest body that the server takes, once it said so. */
   readonly largestBody: number;
-  /** Closes them all, and waits for that for half a second at most. Never rejects. */
+  /** Closes all, waiting half a second at most. Never rejects. */
   close(): Promise<void>;
 }
 
-/** A faulty mapping can make up any number of exchanges; a server allows 2,047 channels. */
+/** A faulty mapping can produce any number of exchanges; a server allows 2,047 channels. */
 const MAX_CHANNELS = 64;
-/** What is missing or forbidden is asked for at most this often. */
 const REFUSED_FOR_MS = 1_000;
 
 export function createChannels(connection: Connection): Channels {
@@ -90,9 +88,9 @@ export function createChannels(connection: Connection): Channels {
   async function open(exchange: string): Promise<OpenChannel | PublishFailed> {
     const link = await connection.open();
     if ("status" in link) return link;
-    // It would not answer, and must not be taken for dead.
+    // A blocked server does not answer, and must not be mistaken for dead.
     if (link.blocked !== undefined) return blockedBy(link.blocked);
-    // A server is restarted for another limit.
+    // Changing the limit takes a restart of the server.
     if (link !== lastLink) largestBody = Number.POSITIVE_INFINITY;
     lastLink = link;
     try {
@@ -106,7 +104,7 @@ export function createChannels(connection: Connection): Channels {
         }),
       };
       if (closed) {
-        // Nobody else knows of it, and the connection may be the user's, which stays open.
+        // Only this function knows the channel, and a connection passed in stays open.
         void opened.channel.close();
         return CLOSED;
       }
@@ -119,7 +117,7 @@ export function createChannels(connection: Connection): Channels {
   }
 
   function keep(exchange: string, opened: OpenChannel): void {
-    channels.delete(exchange); // to the end of the map: the one that was opened first goes first
+    channels.delete(exchange); // To the end: the oldest is evicted first.
     channels.set(exchange, opened);
     for (const [oldest, { channel }] of channels) {
       if (channels.size <= MAX_CHANNELS) return;
@@ -154,13 +152,12 @@ function placeOf({ exchange, routingKey }: Address): string {
 }
 
 interface Refusals {
-  /** Asked for each message, so that its name is only made where something is refused. */
+  /** Called for each message, to build the key only when something is refused. */
   isEmpty(): boolean;
   add(what: string, failed: PublishFailed): void;
   of(what: string): PublishFailed | undefined;
 }
 
-/** What the server refused a moment ago. */
 function createRefusals(): Refusals {
   const refused = new Map<string, { readonly failed: PublishFailed; readonly untilMs: number }>();
   let newestUntilMs = 0;

@@ -1,4 +1,4 @@
-/** The connection to a node, opened when it is needed and again after a loss; or the user's. */
+/** The connection to a node, opened on demand and again after a loss; or the one passed in. */
 
 import { hostname } from "node:os";
 import { onAbort } from "../../runtime/abort.ts";
@@ -14,28 +14,27 @@ import type { Settings } from "./options.ts";
 import type { RabbitmqServer } from "./servers.ts";
 
 export interface Link {
-  /** `host:port`, for texts. */
   readonly label: string;
-  /** Why it ended; undefined while it has not. */
   readonly lost: Said | undefined;
-  /** Why the server takes no messages for now (a resource alarm); undefined when it does. */
+  /** Reason of a resource alarm, during which the server takes no messages. */
   readonly blocked: string | undefined;
   readonly frameBytes: number;
-  /** Rejects after `connectTimeoutMs`: the connection is then dead, and ended if it is ours. */
+  /**
+   * Rejects after `connectTimeoutMs`. The connection is then dead, and ended unless it was passed
+   * in.
+   */
   openChannel(): Promise<AmqpChannel>;
 }
 
 export interface Connection {
-  /** The open connection, or a new one; all callers wait for the same. */
   open(): Promise<Link | PublishFailed>;
-  /** Leaves no socket, after half a second at most; the user's connection stays open. */
+  /** Leaves no socket after half a second. A connection passed in stays open. */
   close(): Promise<void>;
 }
 
-/** What amqplib agrees on unless the server wants less. */
+/** amqplib's default in the negotiation. */
 const FRAME_BYTES = 131_072;
 
-/** `onBlocked` is called when a connection begins to be blocked. */
 export function createConnection(settings: Settings, onBlocked: (reason: string) => void): Connection {
   return settings.connection === undefined
     ? createOwnConnection(settings, onBlocked)
@@ -56,7 +55,7 @@ function createGivenConnection(
   function failureNow(): PublishFailed | undefined {
     const { label, lost, away } = watched;
     if (lost !== undefined) return failed("connection", lost.code, `${label} has ended: ${lost.reason}`);
-    // It would make each caller wait, and open a channel for each once it is back.
+    // It would make each caller wait, and then open a channel for each.
     return away && failed("connection", away.code, `${label} is away, and recovers by itself: ${away.reason}`);
   }
 
@@ -104,7 +103,7 @@ async function openOwn(
 ): Promise<OwnLink> {
   const { connect } = await loadAmqp();
   const { label, secure, host, port, vhost, username, password } = server;
-  // Ends the socket in whatever state it is: amqplib's own close waits for the server's answer.
+  // Ends the socket in any state. amqplib's own close waits for the server's answer.
   const socket = new AbortController();
   const end = (reason: string): void => socket.abort(new BrokerError("CONNECTION_GIVEN_UP", reason));
   const stopFollowing = onAbort(stop, () => end("the RabbitMQ broker was closed"));
@@ -113,7 +112,7 @@ async function openOwn(
       protocol: secure ? "amqps" : "amqp",
       hostname: host,
       port,
-      // amqplib decodes it once more.
+      // amqplib decodes it again.
       vhost: encodeURIComponent(vhost),
       username,
       password,
@@ -121,7 +120,7 @@ async function openOwn(
     },
     {
       ...(secure && nodeTls(settings.tls)),
-      // Nagle's algorithm would hold back what is smaller than a segment.
+      // Nagle's algorithm would delay data smaller than a segment.
       noDelay: true,
       signal: socket.signal,
       clientProperties: { connection_name: `rowpost ${hostname()} ${process.pid}` },
@@ -130,7 +129,7 @@ async function openOwn(
   const { connectTimeoutMs } = settings;
   try {
     const connection = await within(opening, connectTimeoutMs, () => end(silence(label, connectTimeoutMs)));
-    // `close` tells it again. Without a listener it would end the process.
+    // `close` reports it again. Without a listener the process would end.
     connection.on("error", () => undefined);
     const watched = watch(connection, { label, settings, onBlocked, end });
     connection.on("close", () => endSoon(stop, end));
@@ -148,9 +147,9 @@ async function openOwn(
 }
 
 /**
- * Ends the socket of a lost connection after half a second, in which amqplib's answer to a server
- * that says goodbye goes out. amqplib only writes an end, which a frozen server never answers, so
- * that the socket would keep the process alive.
+ * Ends the socket of a lost connection after half a second, enough for amqplib to answer a server
+ * that says goodbye. amqplib itself only ends its side, which a frozen server never answers, so the
+ * socket would keep the process alive.
  */
 function endSoon(stop: AbortSignal, end: (reason: string) => void): void {
   const reason = "the connection was lost";
@@ -158,7 +157,7 @@ function endSoon(stop: AbortSignal, end: (reason: string) => void): void {
     stopFollowing();
     end(reason);
   }, CLOSE_WITHIN_MS);
-  // As long as the socket is there, it keeps the process alive itself.
+  // An open socket keeps the process alive by itself.
   timer.unref();
   const stopFollowing = onAbort(stop, () => {
     clearTimeout(timer);
@@ -170,17 +169,15 @@ interface WatchOptions {
   readonly label: string;
   readonly settings: Settings;
   readonly onBlocked: (reason: string) => void;
-  /** Ends the connection; given when it is ours. */
   readonly end?: (reason: string) => void;
 }
 
 interface Watched extends Link {
-  /** Why a connection that recovers by itself is disconnected; undefined while it is not. */
+  /** Why a self-recovering connection is disconnected. Undefined while connected. */
   readonly away: Said | undefined;
   forget(): void;
 }
 
-/** Follows what a connection says of itself. */
 function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
   const { label, settings, onBlocked, end } = options;
   const inside = (connection as AmqpInside).connection;
@@ -188,7 +185,7 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
   let away: Said | undefined;
   let blocked: string | undefined = inside?.blocked === true ? "a resource alarm" : undefined;
   const listeners: Readonly<Record<string, (...given: unknown[]) => void>> = {
-    // With the error, if one was the reason. One that recovers by itself ends when it gives up.
+    // Has the error if one was the reason. A self-recovering connection closes when it gives up.
     close: (error: unknown) => {
       lost = error === undefined ? { code: "CONNECTION_CLOSED", reason: "it was closed" } : saidBy(error);
     },
@@ -199,7 +196,7 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
     unblocked: () => {
       blocked = undefined;
     },
-    // Of a connection that recovers by itself: the next one is told of an alarm anew.
+    // Of a self-recovering connection: the next one reports its alarms anew.
     disconnect: (error: unknown) => {
       away = saidBy(error);
       blocked = undefined;
@@ -226,12 +223,12 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
       const { connectTimeoutMs } = settings;
       try {
         return await within(opening, connectTimeoutMs, () => {
-          // A blocked one does not answer, and is not dead.
+          // A blocked connection does not answer, but is not dead.
           if (blocked === undefined) end?.(`${label} opened no channel within ${connectTimeoutMs} ms`);
         });
       } catch (error) {
         opening.then((late) => late.close()).catch(() => undefined);
-        // A node that shuts down may have ended the connection before anybody could listen.
+        // A node that shuts down may have ended the connection before the listeners were added.
         if (end !== undefined && isOver(error)) {
           lost ??= saidBy(error);
           end(`${label} ended the connection`);
@@ -245,7 +242,7 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
   };
 }
 
-/** The value, or a rejection after a while; `tooLate` is called first. */
+/** The value, or a rejection after `ms`; `tooLate` is called first. */
 async function within<Value>(promise: Promise<Value>, ms: number, tooLate: () => void): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const expired = new Promise<never>((_resolve, reject) => {
@@ -267,7 +264,7 @@ function silence(label: string, afterMs: number): string {
 
 export const CLOSED: PublishFailed = closedFailure("RabbitMQ");
 
-/** Why no connection came about, and what to do. Nothing was handed over. */
+/** Why connecting failed, with advice. Nothing was handed over. */
 function connectFailure(error: unknown, { label, secure, vhost, username }: RabbitmqServer): PublishFailed {
   const { code, reason } = saidBy(error);
   if (code === "MISSING_PEER") return failed("connection", code, describeError(error));
@@ -275,7 +272,7 @@ function connectFailure(error: unknown, { label, secure, vhost, username }: Rabb
     const advice = `check user (${username}) and password; guest may only log in from the server's own host`;
     return failed("connection", code, `${label}: ${reason}; ${advice}`);
   }
-  // amqplib does not tell: a virtual host that is missing or not permitted, or a limit.
+  // amqplib hides the reason: a missing or forbidden virtual host, or a limit.
   if (/Expected ConnectionOpenOk; got <ConnectionClose/.test(reason)) {
     const advice = "does it exist, may the user use it, and is its connection limit not reached?";
     return failed("connection", "VHOST_REFUSED", `${label} refused the virtual host ${vhost}: ${advice}`);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isAboutExchange, isAboutRoutingKey, refusedRoutingKey, saidBy } from "./failures.ts";
 
-/** As amqplib 2.3.1 tells what RabbitMQ 3.10 says. */
+/** As amqplib 2.3.1 reports errors of RabbitMQ 3.10. */
 function refusal(words: string) {
   return saidBy(new Error(`Channel closed by server: 403 (ACCESS-REFUSED) with message "ACCESS_REFUSED - ${words}"`));
 }

@@ -1,4 +1,3 @@
-/** What RabbitMQ and its client say, as failures of the contract. */
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
 
@@ -7,7 +6,6 @@ export function refusal(code: string, reason: string): PublishFailed {
   return failed("message", code, reason, { retriable: false });
 }
 
-/** Code and words of an error of the client: those of the server, where it said something. */
 export interface Said {
   readonly code: string;
   readonly reason: string;
@@ -25,12 +23,11 @@ export function saidBy(error: unknown): Said {
   return { code: typeof code === "string" ? code : "CONNECTION_LOST", reason: message };
 }
 
-/** amqplib refuses to write because the connection or the channel has ended, or is about to. */
+/** amqplib refuses to write because the connection or channel has ended or is closing. */
 export function isOver(error: unknown): error is Error {
   return error instanceof Error && error.name === "IllegalOperationError";
 }
 
-/** The exchange is missing, or may not be written to. */
 export function isAboutExchange(said: Said): boolean {
   return said.code === "NOT_FOUND" || (said.code === "ACCESS_REFUSED" && !isAboutRoutingKey(said));
 }
@@ -38,14 +35,13 @@ export function isAboutExchange(said: Said): boolean {
 /** The user may write to the exchange, but not with this routing key. */
 const TOPIC_REFUSED = "access to topic '";
 
-/** The user may write to the exchange, and not with some routing key. */
 export function isAboutRoutingKey({ code, reason }: Said): boolean {
   return code === "ACCESS_REFUSED" && reason.startsWith(TOPIC_REFUSED);
 }
 
-/** Which of these routing keys was refused; undefined when that cannot be told. */
+/** Which of these routing keys was refused. Undefined if unclear. */
 export function refusedRoutingKey({ reason }: Said, routingKeys: readonly string[]): string | undefined {
-  // RabbitMQ cuts what it says at 255 bytes, so a long key may not stand there whole.
+  // RabbitMQ truncates the text at 255 bytes, and a long key with it.
   const words = reason.replace(/\.{3}$/, "");
   const named = routingKeys.filter((key) => {
     const expected = `${TOPIC_REFUSED}${key}' in exchange '`;
@@ -54,27 +50,24 @@ export function refusedRoutingKey({ reason }: Said, routingKeys: readonly string
   return new Set(named).size === 1 ? named[0] : undefined;
 }
 
-/** The failure of messages with a routing key that the user may not write with. */
 export function refusedByTopic(exchange: string, routingKey: string, { code, reason }: Said): PublishFailed {
   const advice = `grant the user the topic permission to write to ${exchange} with the routing key ${routingKey}`;
   return failed("destination", code, `${reason}; ${advice}`);
 }
 
-/** What happened to the channel that a message without a confirm had been handed to. */
 interface ChannelEnd {
   readonly exchange: string;
   readonly said: Said;
-  /** The server took a message on this channel before. */
+  /** The server confirmed a message on this channel before. */
   readonly proven: boolean;
 }
 
 /**
- * The failure of all messages that were handed to a channel and not confirmed when it ended.
+ * Failure of all messages of a channel that were not confirmed when it ended.
  *
- * The server reads a channel's messages one after the other and ends it at the one that it cannot
- * take: earlier ones may be stored, later ones are not, and it does not say which it was. Only on a
- * channel on which nothing was ever confirmed is a missing exchange taken for missing from the
- * beginning.
+ * The server reads messages in order and ends the channel at the one it cannot take, without naming
+ * it: earlier ones may be stored, later ones are not. A missing exchange counts as missing from the
+ * beginning only on a channel without any confirm.
  */
 export function failureOfEnd({ exchange, said, proven }: ChannelEnd): PublishFailed {
   const { code, reason } = said;
@@ -104,7 +97,7 @@ export function tooLargeForServer(said: Said): PublishFailed {
   return refusal("BODY_TOO_LARGE", `${said.reason}; that is the server's max_message_size`);
 }
 
-/** The server found no queue for the message, and dropped it. */
+/** The server found no queue for the message and dropped it. */
 export function unroutable(topic: string, exchange: string, routingKey: string): PublishFailed {
   const words =
     exchange === ""
@@ -113,19 +106,21 @@ export function unroutable(topic: string, exchange: string, routingKey: string):
   return failed("message", "NO_ROUTE", words, { absent: "missing" });
 }
 
-/** It is full and rejects (`x-overflow`), or cannot store now. Another queue may have taken it. */
+/**
+ * The queue is full and rejects (`x-overflow`), or cannot store now. Another queue may have taken
+ * the message.
+ */
 export function refusedByQueue(topic: string): PublishFailed {
   const words = `topic ${topic}: a queue refused the message (nack): it is full with x-overflow=reject-publish, or cannot store for now`;
   return failed("destination", "NACKED", words);
 }
 
-/** A resource alarm: nobody may publish until memory or disk is free again. */
+/** A resource alarm: publishing is blocked until memory or disk is free again. */
 export function blockedBy(reason: string): PublishFailed {
   const words = `RabbitMQ takes no messages for now: ${reason}`;
   return failed("connection", "CONNECTION_BLOCKED", words);
 }
 
-/** The largest body that the server says it takes, when that is why it ended the channel. */
 export function largestBodyIn(said: Said): { readonly sent: number; readonly largest: number } | undefined {
   const [, sent, largest] = /message size (\d+) is larger than (?:configured )?max size (\d+)/.exec(said.reason) ?? [];
   return sent === undefined || largest === undefined ? undefined : { sent: Number(sent), largest: Number(largest) };

@@ -1,17 +1,18 @@
 /**
- * Messages written to the socket together. amqplib writes each by itself, at the end of the turn of
- * the event loop in which it was published: a system call and a packet each, which took 9.6 ms of
- * CPU for 1,000 messages of a drain. Together they take 1.9.
+ * Writes messages to the socket together. amqplib writes each one at the end of its turn of the
+ * event loop, with a system call and a packet each: 9.6 ms of CPU for 1,000 messages of a drain,
+ * against 1.9 together.
  */
 import type { AmqpChannel, AmqpInside, AmqpSocket } from "./amqp.ts";
 
-/** As amqplib takes its own: a test's fake one would leave the socket corked for ever. */
+/**
+ * Captured at load, as amqplib does: a test's fake timer would leave the socket corked for ever.
+ */
 const later = setImmediate;
 
-/** One for each socket, however many channels are on it. */
 const gatherers = new WeakMap<AmqpSocket, () => void>();
 
-/** What to call behind each publish. Does nothing where there is no socket to be found. */
+/** Returns a function to call after each publish. It does nothing if no socket is found. */
 export function gathererOf(channel: AmqpChannel): () => void {
   const socket = (channel as AmqpInside).connection?.stream;
   if (!isSocket(socket)) return () => undefined;
@@ -32,7 +33,7 @@ function createGatherer(socket: AmqpSocket): () => void {
   let waitsForDrain = false;
 
   function release(): void {
-    // Full: amqplib goes on when it is empty.
+    // Full: amqplib continues on drain.
     if (socket.writableNeedDrain && !waitsForDrain) {
       waitsForDrain = true;
       socket.prependOnceListener("drain", gatherRest);
@@ -40,7 +41,7 @@ function createGatherer(socket: AmqpSocket): () => void {
     socket.uncork();
   }
 
-  /** Comes before amqplib's own listener, which writes what it has. */
+  /** Runs before amqplib's own listener, which writes its backlog. */
   function gatherRest(): void {
     waitsForDrain = false;
     socket.cork();
@@ -56,7 +57,8 @@ function createGatherer(socket: AmqpSocket): () => void {
     if (gathering) return;
     gathering = true;
     socket.cork();
-    // The publish queued a tick, in which amqplib orders its immediate; ours is right behind it.
+    // The publish queued a tick in which amqplib schedules its immediate; this one runs right after
+    // it.
     process.nextTick(later, releaseAll);
   };
 }

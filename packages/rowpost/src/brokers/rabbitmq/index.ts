@@ -1,5 +1,3 @@
-/** RabbitMQ through amqplib's confirm channels. See `docs/brokers/rabbitmq.md`. */
-
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
@@ -19,9 +17,9 @@ export type { RabbitmqOptions, RabbitmqRoute } from "./options.ts";
 export { rabbitmqOptionsFromUrl } from "./url.ts";
 
 /**
- * A broker that publishes to RabbitMQ. Opens nothing until the first `publish` or `check`. Throws
- * `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is
- * `exchange/routing key#channel-number`, with the number that RabbitMQ confirmed.
+ * A broker that publishes to RabbitMQ. Connects at the first `publish` or `check`. Throws
+ * `ConfigurationError` for invalid options. The receipt (`message_id`) is `exchange/routing
+ * key#channel-number`, with the number that RabbitMQ confirmed.
  */
 export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   const options = isConnection(given) ? { connection: given } : given;
@@ -78,12 +76,10 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   });
 }
 
-/** Anything else is looked at as options. */
 function isConnection(given: RabbitmqOptions | RabbitmqConnection): given is RabbitmqConnection {
   return typeof given === "object" && given !== null && "createConfirmChannel" in given;
 }
 
-/** Somebody has to change something before these go away. */
 const LASTING: ReadonlySet<string> = new Set(["MISSING_PEER", "ACCESS_REFUSED"]);
 
 /** The broker of `amqp://host1,host2/vhost?exchange=shop`; see {@link rabbitmqOptionsFromUrl}. */

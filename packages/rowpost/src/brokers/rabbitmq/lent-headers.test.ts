@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { createHeaderLender } from "./lent-headers.ts";
 
-/** What amqplib encodes of it. */
 function encoded(lent: Readonly<Record<string, string | undefined>>): readonly (readonly [string, string])[] {
   return Object.entries(lent).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
 }

@@ -1,13 +1,13 @@
 /**
- * Headers in an object that all messages of a channel share. amqplib makes the headers that it is
- * given the prototype of an object, and V8 gives each new prototype a hidden class of its own:
- * encoding took 11.4 ms for 1,000 messages, with a shared object it takes 7.2.
+ * One headers object shared by all messages of a channel. amqplib uses the given headers as a
+ * prototype, and V8 creates a hidden class for each new prototype: encoding 1,000 messages took
+ * 11.4 ms, with a shared object 7.2.
  */
 import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import type { OutgoingMessage } from "../broker.ts";
 import type { AmqpProperties } from "./amqp.ts";
 
-/** Names that are kept; a program that makes up names has another object now and then. */
+/** Most names kept; a program with made-up names gets a new object now and then. */
 const MAX_NAMES = 64;
 
 type Carried = Pick<OutgoingMessage, "headers"> & Partial<Pick<OutgoingMessage, "orderingKey">>;
@@ -17,7 +17,7 @@ export function createHeaderLender(): (message: Carried) => AmqpProperties["head
   let lent = emptyHeaders();
   return ({ headers, orderingKey }) => {
     let names = 0;
-    // amqplib leaves out what is undefined. Tracing may have put names in.
+    // amqplib skips undefined values. Tracing may have added names.
     for (const name in lent) {
       lent[name] = undefined;
       names += 1;
@@ -29,7 +29,7 @@ export function createHeaderLender(): (message: Carried) => AmqpProperties["head
   };
 }
 
-/** Without a prototype: `__proto__` and `constructor` are names like others. */
+/** No prototype, since `__proto__` and `constructor` are valid header names. */
 function emptyHeaders(): Record<string, string | undefined> {
   return Object.create(null) as Record<string, string | undefined>;
 }

@@ -1,4 +1,3 @@
-/** Options of the RabbitMQ broker, and what is checked before anything is opened. */
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { OutgoingMessage } from "../broker.ts";
@@ -7,7 +6,7 @@ import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import type { RabbitmqConnection } from "./amqp.ts";
 import { type RabbitmqServer, serversFrom } from "./servers.ts";
 
-/** Where RabbitMQ shall put a message. */
+/** Destination of a message in RabbitMQ. */
 export interface RabbitmqRoute {
   /** Default "": the default exchange, where the routing key is the name of a queue. */
   readonly exchange?: string | undefined;
@@ -23,41 +22,47 @@ export interface RabbitmqOptions {
    * default to guest.
    */
   readonly url?: string | readonly string[] | undefined;
-  /** An open connection of amqplib. It is left open; once it ends, nothing can be published. */
+  /** An open connection of amqplib. It is left open; once it ends, publishing fails. */
   readonly connection?: RabbitmqConnection | undefined;
-  /** With `url`: win over the ones in it. */
+  /** With `url`: wins over the user in it. */
   readonly username?: string | undefined;
   /** Password of `username`. */
   readonly password?: string | undefined;
-  /** With `amqps:` URLs: what the connection trusts and how it proves itself. */
+  /** With `amqps:` URLs: trusted authorities and client certificate. */
   readonly tls?: TlsOptions | undefined;
   /** Exchange of all messages, with the topic as routing key. Default "": the topic's queue. */
   readonly exchange?: string | undefined;
-  /** Exchange and routing key of a message, the same for an ordering key. May throw: it fails. */
+  /**
+   * Exchange and routing key of a message; the same for all messages of an ordering key. If it
+   * throws, the message fails.
+   */
   readonly route?: ((message: OutgoingMessage) => RabbitmqRoute) | undefined;
-  /** Most messages that are not confirmed, over all calls, 1 to 65,535. Default 1,024. */
+  /** Most unconfirmed messages, over all calls, 1 to 65,535. Default 1,024. */
   readonly maxInFlight?: number | undefined;
-  /** Larger bodies fail unsent. Default 16,777,216: what RabbitMQ 4 takes by default. */
+  /** Larger bodies fail without sending. Default 16,777,216, the default of RabbitMQ 4. */
   readonly maxBodyBytes?: number | undefined;
-  /** For a connection or a channel to open, 100 to 60,000 ms. Default 5,000. */
+  /** Time for a connection or a channel to open, 100 to 60,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** With `url`: two intervals without a sign of life end it; 1 to 3,600, 0: never. Default 10. */
+  /**
+   * With `url`: two intervals without a sign of life end the connection; 1 to 3,600, 0 for never.
+   * Default 10.
+   */
   readonly heartbeatSeconds?: number | undefined;
 }
 
 export interface Settings
   extends Checked<RabbitmqOptions, "route" | "maxInFlight" | "maxBodyBytes" | "connectTimeoutMs" | "heartbeatSeconds"> {
-  /** Empty when a connection was handed in. */
   readonly servers: readonly RabbitmqServer[];
   readonly connection: RabbitmqConnection | undefined;
   readonly tls: TlsOptions;
-  /** The exchange of all messages, when there is one that has a name. */
   readonly exchange: string | undefined;
 }
 
 const NUMBERS = {
   maxInFlight: [1_024, 1, 65_535],
-  /** What is larger closes the channel for its neighbors too. RabbitMQ 3 takes eight times it. */
+  /**
+   * A larger body closes the channel for its neighbors too. RabbitMQ 3 takes eight times as much.
+   */
   maxBodyBytes: [16_777_216, 1, 536_870_912],
   connectTimeoutMs: [5_000, 100, 60_000],
   heartbeatSeconds: [10, 0, 3_600],
@@ -74,7 +79,7 @@ const KINDS: OptionKinds<RabbitmqOptions> = {
   ...numberKinds(NUMBERS),
 };
 
-/** Checks options. Throws `ConfigurationError`, which names the option. */
+/** Throws `ConfigurationError`, which names the option. */
 export function settingsFrom(options: RabbitmqOptions): Settings {
   checkOptions("rabbitmq broker", options, KINDS);
   const { url, connection, exchange, route } = options;
@@ -104,7 +109,7 @@ export function settingsFrom(options: RabbitmqOptions): Settings {
   };
 }
 
-/** Not ignored: a CA must not be given for a connection that does not look at it. */
+/** Refused instead of ignored: a CA must not be given for a connection that does not check it. */
 function checkWhatBelongsToUrl(options: RabbitmqOptions): void {
   if (options.connection === undefined) return;
   const names = ["username", "password", "tls", "heartbeatSeconds"] as const;

@@ -1,4 +1,4 @@
-/** One confirm channel: what is not confirmed yet, and what the server says of each. */
+/** One confirm channel: its unconfirmed messages and the server's answer to each. */
 
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
@@ -8,62 +8,50 @@ import { type Said, saidBy } from "./failures.ts";
 import { gathererOf } from "./gathered-writes.ts";
 import { createHeaderLender } from "./lent-headers.ts";
 
-/** What came of a message that was handed over. */
 export type Answer =
   | { readonly is: "confirmed"; readonly deliveryTag: number }
-  /** No queue took it. */
   | { readonly is: "returned" }
-  /** A queue refused it. */
   | { readonly is: "refused" }
-  /** The channel ended before, or its answer cannot be told from another's. */
+  /** The channel ended first, or the answer cannot be told from another's. */
   | { readonly is: "unanswered"; readonly failure: PublishFailed };
 
-/** A message to be handed over. */
 export interface Handing {
   readonly message: OutgoingMessage;
   readonly address: Address;
-  /** See `likenessOf`. */
   readonly likeness: string;
-  /** Called once, unless the message is abandoned. */
   readonly answer: (answer: Answer) => void;
 }
 
-/** A message that was handed over; its body is not kept. */
 export interface Handed {
   readonly contentBytes: number;
   readonly routingKey: string;
 }
 
-/** A channel that messages are handed to. */
 export interface PublishChannel {
-  /** Different from that of every other channel, anywhere, at any time. */
+  /** Globally unique. */
   readonly name: string;
-  /** False: it ended, or is not to be used any more. */
   readonly usable: boolean;
-  /** The client's buffer has room. */
   readonly writable: boolean;
   /**
-   * A message of this likeness is on its way: another one has to wait for its answer. A message
-   * that is returned comes back without its number, so of two that look the same nothing would tell
-   * which one was dropped and which one is stored. (A property of our own could tell them, but
-   * consumers would see it, and `correlation-id` means something to many of them.)
+   * A message of this likeness is in flight, and another must wait for its answer. A returned
+   * message comes back without its number, so two alike could not be told apart. (An extra property
+   * could, but consumers would see it, and many use `correlation-id`.)
    */
   holds(likeness: string): boolean;
-  /** Calls back once when no message of this likeness is on its way any more. */
+  /** Calls back once when no message of this likeness is in flight. */
   onFree(likeness: string, callback: () => void): void;
   /** Returns the message's number. Throws, with nothing handed over, if it cannot be encoded. */
   hand(message: Handing): number;
-  /** Calls back once when there is room again, or when it ended. */
+  /** Calls back once when there is room or the channel has ended. */
   onRoom(callback: () => void): void;
   /**
-   * Nobody waits for this message's answer any more. The channel is not used again: its confirms
-   * may be stuck, and amqplib remembers every message behind the oldest one without a confirm. It
-   * is closed once nobody waits for anything on it.
+   * Drops interest in this message's answer. The channel takes no more messages, because its
+   * confirms may be stuck and amqplib remembers every message behind the oldest unconfirmed one. It
+   * closes when nothing on it is awaited.
    */
   abandon(deliveryTag: number): void;
-  /** No further message is handed over; it is closed once nobody waits for anything on it. */
   retire(): void;
-  /** Closes it. The promise waits for the server's answer, however long. */
+  /** Closes it. The promise waits for the server's answer without limit. */
   close(): Promise<void>;
 }
 
@@ -76,9 +64,8 @@ interface Pending extends Handed {
 export interface PublishChannelOptions {
   readonly channel: AmqpChannel;
   readonly name: string;
-  /** Why the connection ended; undefined while it has not. */
   readonly lostBy: () => Said | undefined;
-  /** Called when it has ended. Says what is the failure of each message without an answer. */
+  /** Called when it has ended. Returns the failure of each message without an answer. */
   readonly onEnd: (end: ChannelEnded) => (handed: Handed) => PublishFailed;
 }
 
@@ -88,11 +75,9 @@ export interface ChannelEnded {
   readonly unanswered: readonly Handed[];
 }
 
-/** Listens to a new channel. */
 export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishChannelOptions): PublishChannel {
-  /** By delivery tag, in their order. */
   const pending = new Map<number, Pending>();
-  /** Those of `pending` by their likeness: never two of the same. */
+  /** `pending` by likeness; never two alike. */
   const likenesses = new Map<string, Pending>();
   const waitingForRoom = new Set<() => void>();
   const waitingForFree = new Map<string, Set<() => void>>();
@@ -115,7 +100,7 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
     free(entry);
   }
 
-  /** Lets those go on that wait for this message, which is not on its way any more. */
+  /** Continues those that wait for this message, which is no longer in flight. */
   function free({ likeness }: Pending): void {
     const waiting = waitingForFree.get(likeness);
     if (waiting === undefined) return;
@@ -144,7 +129,7 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
   function closeWhenIdle(): void {
     if (!retired || ended || pending.size > 0) return;
     ended = true;
-    // Not waited for: a server that does not answer is noticed by whoever opens the next channel.
+    // Not awaited: opening the next channel detects a server that does not answer.
     channel.close().catch(() => undefined);
   }
 
@@ -162,7 +147,7 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
       entry.returned = true;
       return;
     }
-    // Abandoned; or not to be told, so that no confirm of this channel is a receipt.
+    // Abandoned, or unknown; in the latter case no confirm of this channel is a receipt.
     if (!retired) inDoubt = true;
     retired = true;
   });
@@ -175,7 +160,7 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
   });
   channel.on("close", () => {
     ended = true;
-    // The reason of a lost connection is told after its channels have ended, in the same turn.
+    // The reason of a lost connection is reported after its channels have ended, in the same turn.
     queueMicrotask(() => {
       const unanswered = [...pending.values()];
       pending.clear();

@@ -1,7 +1,7 @@
 /**
- * How messages are handed to RabbitMQ: those without an ordering key one behind the other, as far
- * as there is room. A message with one waits for the confirm of the one before it: RabbitMQ may
- * return or refuse a message and store the next, which would then stand before it.
+ * Publishes messages to RabbitMQ. Those without an ordering key follow each other as far as there
+ * is room. One with a key waits for the previous confirm, because RabbitMQ may return or refuse a
+ * message and store the next.
  */
 import { describeError } from "../../runtime/errors.ts";
 import type { OutgoingMessage, PublishFailed, PublishResult } from "../broker.ts";
@@ -29,7 +29,6 @@ export interface Publishing {
   readonly window: Window;
   readonly route: (message: OutgoingMessage) => RabbitmqRoute;
   readonly maxBodyBytes: number;
-  /** Those that run, for whoever has news for all of them. */
   readonly calls: Set<Call<PlacedMessage>>;
 }
 
@@ -64,7 +63,6 @@ export async function publishBatch(
 
 type Single = Load<PlacedMessage>;
 
-/** A message that is with the server. */
 interface WithServer {
   readonly channel: PublishChannel;
   readonly deliveryTag: number;
@@ -77,7 +75,6 @@ function carrierOf(
 ): Carrier<PlacedMessage> {
   const { channels } = publishing;
   const withServer = new Map<Single, WithServer>();
-  /** Exchanges that cannot be published to in this call. */
   const closedExchanges = new Map<string, PublishFailed>();
 
   function handTo({ link, channel }: OpenChannel, load: Single, address: Address, retry: () => void): Handed {
@@ -102,9 +99,9 @@ function carrierOf(
       withServer.set(load, { channel, deliveryTag: channel.hand({ message, address, likeness, answer }) });
       return undefined;
     } catch (error) {
-      // The client writes nothing that it cannot encode, nor on a connection being closed.
+      // The client writes nothing that it cannot encode, nor on a closing connection.
       if (isOver(error)) return failed("connection", "CONNECTION_CLOSED", error.message);
-      // A header that is no text, for instance.
+      // For instance a header that is no text.
       return refusal("MESSAGE_INVALID", describeError(error));
     }
   }
@@ -139,7 +136,6 @@ function carrierOf(
   };
 }
 
-/** What the message would be known by if it came back; or why it cannot go out. */
 function likenessUnlessRefused(
   { channels, maxBodyBytes }: Publishing,
   { bytes }: Single,

@@ -1,8 +1,6 @@
-/** Addresses: what a URL says about a server. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 
-/** One node. */
 export interface RabbitmqServer {
   readonly secure: boolean;
   /** Without the brackets of an IPv6 address. */
@@ -11,17 +9,15 @@ export interface RabbitmqServer {
   readonly vhost: string;
   readonly username: string;
   readonly password: string;
-  /** `host:port`, for texts. */
   readonly label: string;
 }
 
-/** User and password that win over those of a URL. */
 export interface Account {
   readonly username?: string | undefined;
   readonly password?: string | undefined;
 }
 
-/** Throws `ConfigurationError`, without the URL, which may hold a password. */
+/** Throws `ConfigurationError` without the URL, which may hold a password. */
 export function serversFrom(url: string | readonly string[], account: Account): RabbitmqServer[] {
   const servers = [url].flat().map((each) => serverFrom(each, account));
   if (servers.length === 0) throw new ConfigurationError("rabbitmq broker: url is an empty list");
@@ -46,7 +42,7 @@ function serverFrom(url: string, account: Account): RabbitmqServer {
     secure,
     host: percentDecoded("rabbitmq broker: the host in the url", hostname.replace(/^\[(.*)\]$/, "$1")),
     port: port === "" ? (secure ? 5671 : 5672) : Number(port),
-    // Both "amqp://host" and "amqp://host/" mean the vhost "/", written out "%2F".
+    // Both "amqp://host" and "amqp://host/" mean the vhost "/", which is written "%2F".
     vhost: pathname.length > 1 ? percentDecoded("rabbitmq broker: the vhost in the url", pathname.slice(1)) : "/",
     username:
       account.username ?? (anonymous ? "guest" : percentDecoded("rabbitmq broker: the user in the url", username)),

@@ -7,7 +7,6 @@ import { type RabbitmqConnection, rabbitmq } from "./index.ts";
 import { type RabbitmqOptions, settingsFrom } from "./options.ts";
 import { rabbitmqOptionsFromUrl } from "./url.ts";
 
-/** The one server that a URL means. */
 function serverOf(url: string, environment: Readonly<Record<string, string>> = {}) {
   return settingsFrom(rabbitmqOptionsFromUrl(url, environment)).servers[0];
 }

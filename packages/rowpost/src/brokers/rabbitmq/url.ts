@@ -11,7 +11,7 @@ import {
 } from "../settings/url-settings.ts";
 import type { RabbitmqOptions } from "./options.ts";
 
-/** They win over the URL's, which ends up in process lists and logs. */
+/** Win over the URL's, which shows in process lists and logs. */
 const USERNAME = "ROWPOST_RABBITMQ_USERNAME";
 const PASSWORD = "ROWPOST_RABBITMQ_PASSWORD";
 
@@ -24,15 +24,15 @@ const NUMBERS = {
 const KNOWN = ["exchange", ...Object.keys(NUMBERS), ...TLS_SETTINGS];
 
 /**
- * The settings of its query are on the adapter's page. User and password may stand in
- * ROWPOST_RABBITMQ_USERNAME and ROWPOST_RABBITMQ_PASSWORD instead. Throws
- * `ConfigurationError`, without the URL.
+ * The adapter's page lists the query settings. User and password may come from
+ * ROWPOST_RABBITMQ_USERNAME and ROWPOST_RABBITMQ_PASSWORD instead. Throws `ConfigurationError`,
+ * without the URL.
  */
 export function rabbitmqOptionsFromUrl(
   url: string,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): RabbitmqOptions {
-  // The list of nodes is not for the WHATWG parser, which knows one host: it gets a URL for each.
+  // The WHATWG parser accepts one host only, so each node gets its own URL.
   const match = /^(amqps?:\/\/(?:[^/?#@]*@)?)([^/?#@]+)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url);
   const [, head = "", hosts = "", path = "", query = ""] = match ?? [];
   if (match === null) {

@@ -1,5 +1,3 @@
-/** Where a connection of our own goes, out of `redis://…` or `rediss://…`. */
-
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
@@ -52,7 +50,6 @@ export function addressOf(url: string | URL, { username, password, tls }: Creden
   };
 }
 
-/** Undefined where there is none. */
 function decoded(what: string, text: string): string | undefined {
   return text === "" ? undefined : percentDecoded(`redis broker: the ${what} in the url`, text);
 }

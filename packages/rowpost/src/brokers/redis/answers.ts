@@ -1,21 +1,16 @@
-/** From the replies to one piece to what became of each of its messages. */
-
 import type { IoReply } from "./client.ts";
 import type { Failure } from "./failures.ts";
 import { failure, failureOfClient, failureOfReply, isReplyError } from "./failures.ts";
 
-/** The id of the entry, or what went wrong. */
 export type Outcome = string | Failure;
 
-/** What a piece was. */
 export interface PieceShape {
   readonly messages: number;
   readonly isTransaction: boolean;
-  /** How many replicas must have it; 0: it was not followed by WAIT. */
+  /** Replicas that must have it; 0: sent without WAIT. */
   readonly minReplicas: number;
 }
 
-/** One outcome for each message of the piece. */
 export function outcomesOf(replies: readonly IoReply[], shape: PieceShape): Outcome[] {
   const { messages, isTransaction, minReplicas } = shape;
   const outcomes = isTransaction
@@ -35,13 +30,13 @@ function ofTransaction(queued: readonly IoReply[], [error, reply]: IoReply): Out
     const ids: readonly unknown[] = Array.isArray(reply) ? reply : [];
     return queued.map((_, index) => (ids[index] instanceof Error ? failureOf(ids[index]) : idOf(ids[index])));
   }
-  // EXECABORT only says that something was refused; the answer to that command says what.
+  // EXECABORT only says that something was refused; the reply to that command has the reason.
   const [refusal] = queued.find(([refused]) => isReplyError(refused)) ?? [error];
   const failed = failureOf(refusal);
   return queued.map(() => failed);
 }
 
-/** XADD answers with the id; with nothing when NOMKSTREAM found no stream. */
+/** XADD replies with the id, or with nothing if NOMKSTREAM found no stream. */
 function idOf(reply: unknown): Outcome {
   if (typeof reply === "string" && reply !== "") return reply;
   if (reply === null) return NO_STREAM;

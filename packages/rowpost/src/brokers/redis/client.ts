@@ -1,17 +1,17 @@
-/** What is used of ioredis (5.3.2 and newer, 6) and clients of its shape; how ours are made. */
+/** Structural types of ioredis (5.3.2 and newer, 6) and similar clients, and their factories. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { loadedPeer } from "../settings/peer.ts";
 import { nodeTls } from "../settings/tls-options.ts";
 import type { Address } from "./address.ts";
 
-/** `Redis` or `Cluster` of ioredis or iovalkey: its options and nodes are taken by `duplicate`. */
+/** `Redis` or `Cluster` of ioredis or iovalkey. `duplicate` copies its options and nodes. */
 export interface RedisClient {
-  /** A `Cluster` says true. */
+  /** True for a `Cluster`. */
   readonly isCluster: boolean;
   /** Makes the connection that is used, with the same options. */
   duplicate(...overrides: never[]): unknown;
-  /** Takes the entries of a batch, on the duplicate. */
+  /** Adds the entries of a batch, on the duplicate. */
   pipeline(...commands: never[]): unknown;
 }
 
@@ -19,40 +19,40 @@ export interface IoClient {
   readonly status: string;
   readonly isCluster: boolean;
   connect(): Promise<unknown>;
-  /** Ends it now. What is unanswered is rejected, and `end` is emitted. */
+  /** Ends it now. Unanswered commands are rejected, and `end` is emitted. */
   disconnect(): void;
   on(event: "error" | "close" | "end", listener: (error?: unknown) => void): unknown;
   info(): Promise<unknown>;
   config(verb: "GET", name: string): Promise<unknown>;
   pipeline(): IoPipeline;
-  /** Of a cluster only. */
   nodes?(role: "master"): readonly IoClient[];
 }
 
-/** Commands that go out in one piece. */
 export interface IoPipeline {
   xadd(key: string, ...args: readonly (string | Buffer)[]): unknown;
   multi(): unknown;
   wait(replicas: number, timeoutMs: number): unknown;
-  /** After `multi` it adds EXEC. Else it sends all, and resolves with each `[error, reply]`. */
+  /**
+   * After `multi` it adds EXEC; otherwise it sends everything and resolves with each `[error,
+   * reply]`.
+   */
   exec(): Promise<readonly IoReply[]>;
 }
 
 export type IoReply = readonly [error: unknown, reply?: unknown];
 
-/** Makes a client that is not connected yet. Rejects with `MissingPeerError`. */
+/** Makes a client that is not yet connected. Rejects with `MissingPeerError`. */
 export type ClientFactory = () => Promise<IoClient>;
 
-/** From the end of a connection to the end of its socket, without an answer to the QUIT. */
+/** Time from ending a connection to closing its socket if QUIT is not answered. */
 const DISCONNECT_MS = 100;
 
 /**
- * What must not happen behind a publish: a command that waits for a connection beyond its deadline
- * (offline queue), or is sent again when one is back (`autoResendUnfulfilledCommands`, which also
- * forgets commands when it is off while `retryStrategy` is on: their promises never settle). So a
- * client of ours has one connection in its life, takes commands only while it is there, and fails
- * them all when it breaks. Timeouts of the client would set a timer for every command; a publish
- * has its own deadline.
+ * Turns off features that could publish after the deadline or twice: the offline queue, and
+ * resending (`autoResendUnfulfilledCommands`, which when off while `retryStrategy` is on forgets
+ * commands, so that their promises never settle). Our clients connect once, take commands only
+ * while connected, and fail all of them when the connection breaks. Client timeouts would set a
+ * timer for each command; a publish has its own deadline.
  */
 const ONE_CONNECTION = {
   lazyConnect: true,
@@ -80,7 +80,7 @@ const CLUSTER = {
   enableOfflineQueue: false,
   clusterRetryStrategy: null,
   clusterNodeRetryStrategy: null,
-  // A pipeline that broke may have been executed: it is not sent again behind our back.
+  // A broken pipeline may have been executed and must not be resent.
   retryDelayOnFailover: 0,
   retryDelayOnClusterDown: 0,
   enableAutoPipelining: false,
@@ -90,7 +90,6 @@ const CLUSTER = {
   redisOptions: ONE_CONNECTION,
 };
 
-/** A factory of clients with an address of our own. */
 export function ownClients(address: Address, connectTimeoutMs: number): ClientFactory {
   return async () => {
     const { host, port, db, username, password, tls } = address;
@@ -109,7 +108,7 @@ export function ownClients(address: Address, connectTimeoutMs: number): ClientFa
       tls: tls === undefined ? undefined : nodeTls(tls),
       connectTimeout: connectTimeoutMs,
       connectionName: "rowpost",
-      // ioredis would wait for a server that loads, with a timer that outlives the connection.
+      // ioredis would wait for a loading server with a timer that outlives the connection.
       enableReadyCheck: false,
     });
   };

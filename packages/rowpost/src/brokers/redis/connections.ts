@@ -1,11 +1,11 @@
 /**
- * The connection of a broker: made at its first use, shared by all calls, replaced when it broke,
- * went silent or leads to the wrong server.
+ * The connection of a broker: created on demand, shared by all calls, replaced when it broke, went
+ * silent or leads to the wrong server.
  *
- * A call that ran into its deadline leaves bytes behind which may still arrive. So its connection
- * is retired: calls that use it finish, new ones get a new connection, and with its last user it is
- * destroyed, with whatever it had not sent yet. A server that is frozen shows as `unknown` once;
- * what follows is certainly not handed over until a new connection is greeted.
+ * A call that hits its deadline leaves bytes behind that may still arrive, so its connection is
+ * retired: running calls finish on it, new calls get a new one, and its last user destroys it with
+ * anything unsent. A frozen server thus causes `unknown` once; later messages are certainly not
+ * handed over until a new connection is greeted.
  */
 
 import { withDeadline } from "../../runtime/deadline.ts";
@@ -18,32 +18,28 @@ import type { ServerFacts } from "./inspect.ts";
 import { inspectServer } from "./inspect.ts";
 import type { Settings } from "./options.ts";
 
-/** A connection in the hands of one call, until it gives it back. */
 export interface LentConnection {
   readonly client: IoClient;
   readonly maxBulkBytes: number;
-  /** No further call gets this connection. */
   retire(): void;
   giveBack(): void;
 }
 
 export interface Connections extends Pick<Keeper<Link, Failure>, "current" | "get"> {
-  /** For one call. */
   readonly lend: (link: Link) => LentConnection;
-  /** Asks the server now, on a connection as lent. Undefined: it can be published to. */
+  /** Asks the server on a lent connection. Undefined: it can be published to. */
   verify(): Promise<Failure | undefined>;
-  /** Ends all of them. Resolves when their sockets are gone. */
+  /** Ends all. Resolves when their sockets are gone. */
   close(): Promise<void>;
 }
 
-/** Longer than ioredis takes to destroy a socket whose other side is silent. */
+/** Longer than ioredis takes to destroy a socket whose peer is silent. */
 const END_WITHIN_MS = 1_000;
 
 interface Link {
   readonly client: IoClient;
   readonly ended: Promise<void>;
   users: number;
-  /** Not to be given to further calls: retired, or broken. */
   over: boolean;
   hasEnded: boolean;
   lastError: unknown;
@@ -69,7 +65,8 @@ export function createConnections(settings: Settings): Connections {
       facts: undefined,
     };
     links.add(link);
-    // Without it ioredis prints errors. The first is the reason, later ones say it is closed.
+    // Without a listener ioredis prints errors. The first is the reason; later ones report the
+    // close.
     client.on("error", (error) => {
       link.lastError ??= error;
     });
@@ -162,7 +159,7 @@ export function createConnections(settings: Settings): Connections {
     async close() {
       const closing = keeper.close();
       for (const link of links) end(link);
-      // What is still connecting fails now; a client that is still loaded is not used.
+      // Connecting clients fail now; one still being loaded is not used.
       await closing;
       const ends = Promise.all([...links].map(({ ended }) => ended));
       await withDeadline(() => ends, { what: "closing", ms: END_WITHIN_MS }).catch(() => undefined);

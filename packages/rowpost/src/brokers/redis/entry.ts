@@ -18,7 +18,6 @@ import type { OutgoingMessage } from "../broker.ts";
 const RESERVED: ReadonlySet<string> = new Set(["body", "contentType", "orderingKey"]);
 const ESCAPE = "header:";
 
-/** Names and values by turns. */
 export function fieldsOf(message: OutgoingMessage): (string | Buffer)[] {
   const fields: (string | Buffer)[] = ["body", bytesOf(message.body), "contentType", message.contentType];
   if (message.orderingKey !== undefined) fields.push("orderingKey", message.orderingKey);
@@ -28,28 +27,28 @@ export function fieldsOf(message: OutgoingMessage): (string | Buffer)[] {
   return fields;
 }
 
-/** The client takes any other array than a Buffer for text. A view, not a copy. */
+/** The client treats any array but a Buffer as text. A view, not a copy. */
 function bytesOf(body: string | Uint8Array): string | Buffer {
   if (typeof body === "string" || Buffer.isBuffer(body)) return body;
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }
 
-/** What a consumer makes of an entry. */
+/** A decoded entry. */
 export interface RedisEntry<Value extends string | Uint8Array = string> {
   /** Text, or bytes when the entry was read as buffers. */
   readonly body: Value;
   /** Media type of the body. */
   readonly contentType: string;
-  /** Of the message; undefined when it has none. */
+  /** Undefined if the message has none. */
   readonly orderingKey: string | undefined;
   /** As they were published. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * The message in an entry's fields, names and values by turns as XREADGROUP gives them: texts, or
- * Buffers when the bodies may be binary (`xreadgroupBuffer` of ioredis). An entry of another
- * program has an empty body and its fields as headers.
+ * Decodes the message in an entry's fields, alternating names and values as XREADGROUP returns
+ * them: texts, or Buffers if bodies may be binary (`xreadgroupBuffer` of ioredis). An entry of
+ * another program gets an empty body and its fields as headers.
  */
 export function decodeRedisEntry<Value extends string | Uint8Array>(fields: readonly Value[]): RedisEntry<Value> {
   const headers: Record<string, string> = {};

@@ -1,6 +1,6 @@
 /**
- * What a failure is about. An error that Redis answers proves that this command stored nothing.
- * Provoked on Redis 7.0.15 unless a comment says otherwise.
+ * Scope of each failure. An error reply proves that the command stored nothing. Provoked on Redis
+ * 7.0.15 unless a comment says otherwise.
  */
 
 import { DeadlineError } from "../../runtime/deadline.ts";
@@ -8,17 +8,15 @@ import { describeError } from "../../runtime/errors.ts";
 import { type FailedBy, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
 interface Rule extends SharedRule {
-  /** This server is no more the one to write to: the next call makes a new connection. */
+  /** This server is no longer the primary: the next call makes a new connection. */
   readonly reconnect?: boolean;
 }
 
-/** A failure, with what it says about the connection. */
 export type Failure = FailedBy<Rule>;
 
 const LATER: Rule = { scope: "destination" };
 const MOVED: Rule = { scope: "destination", reconnect: true };
 
-/** By the first word of the error. */
 const RULES: Readonly<Record<string, Rule>> = {
   OOM: { ...LATER, advice: "Redis has reached maxmemory; trim streams that are handled, or give it more" },
   MISCONF: { ...LATER, advice: "Redis cannot write its snapshot; see its log" },
@@ -28,7 +26,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   TRYAGAIN: LATER,
   MOVED,
   ASK: MOVED,
-  // The new primary is behind the same name, or known to the sentinels.
+  // The new primary has the same name, or the sentinels know it.
   READONLY: { scope: "connection", reconnect: true },
   LOADING: { scope: "connection" },
   MASTERDOWN: { scope: "connection", reconnect: true },
@@ -42,7 +40,6 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
 };
 
-/** By the words of the errors that all begin with ERR or NOPERM. */
 const TEXTS: readonly (readonly [text: RegExp, code: string, rule: Rule])[] = [
   [
     /^NOPERM .*\bkeys?\b/i,
@@ -70,14 +67,13 @@ const TEXTS: readonly (readonly [text: RegExp, code: string, rule: Rule])[] = [
   ],
 ];
 
-/** Whether Redis itself said it: then the command had no effect. */
+/** Whether Redis itself sent the error: then the command had no effect. */
 export function isReplyError(error: unknown): error is Error {
   return error instanceof Error && error.name === "ReplyError";
 }
 
-/** The failure that an error of Redis means. */
 export function failureOfReply(error: Error): Failure {
-  // An unknown command is repeated with parts of the message.
+  // Redis repeats an unknown command with parts of the message.
   const words = error.message.replace(/,? with args beginning with:.*$/s, "").trim();
   const first = /^[A-Z]+/.exec(words)?.[0] ?? "";
   const known = RULES[first];
@@ -90,7 +86,7 @@ export function failureOfReply(error: Error): Failure {
   return failure(code, words, rule ?? { scope: "message" });
 }
 
-/** Of commands without an answer. ioredis itself refuses those for a socket that is gone. */
+/** For commands without a reply. ioredis itself refuses those for a closed socket. */
 export function failureOfClient(error: unknown): Failure {
   const words = describeError(error);
   if (/Stream isn't writeable|Cluster isn't ready/.test(words)) return notConnected("CONNECTION_LOST", words);
@@ -105,7 +101,6 @@ export function notConnected(code: string, reason: string): Failure {
   return failure(code, reason, { scope: "connection", reconnect: true });
 }
 
-/** The failure of a connection that did not come about, from the error of the client. */
 export function failureOfConnect(error: unknown, label: string): Failure {
   if (isReplyError(error)) {
     const said = failureOfReply(error);
@@ -117,7 +112,7 @@ export function failureOfConnect(error: unknown, label: string): Failure {
   return notConnected(code, `cannot connect to ${label}: ${inner.message || code}`);
 }
 
-/** With several addresses, or nodes of a cluster, the reason is one level below. */
+/** With several addresses or cluster nodes, the reason is one level below. */
 function innermost(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0];
@@ -125,7 +120,6 @@ function innermost(error: unknown): Error {
   return error;
 }
 
-/** A failure found without an answer of the server. */
 export function failure(code: string, reason: string, rule: Rule): Failure {
   return failedBy(rule, code, reason);
 }

@@ -1,6 +1,6 @@
 /**
- * Redis Streams: each message is one XADD to the stream of its topic, through ioredis or a client
- * of its shape. See docs/brokers/redis.md.
+ * Redis Streams: each message is one XADD to the stream of its topic, through ioredis or a similar
+ * client. See docs/brokers/redis.md.
  */
 
 import { BrokerError } from "../../runtime/errors.ts";
@@ -21,15 +21,16 @@ export { decodeRedisEntry, type RedisEntry } from "./entry.ts";
 export type { RedisOptions } from "./options.ts";
 export { redisOptionsFromUrl } from "./url.ts";
 
-/** Of one write. `proto-max-bulk-len` is never below 1 MiB: what a server may refuse goes alone. */
+/**
+ * Limits of one write. `proto-max-bulk-len` is never below 1 MiB, so a field that a server may
+ * refuse is sent alone.
+ */
 const PIECES: PieceLimits = { messages: 512, bytes: 1_048_576 };
-/** What waits here is `notStarted` at a deadline, and not `unknown`. */
 const MAX_BYTES_IN_FLIGHT = 16_777_216;
 
 /**
- * A broker that publishes to Redis Streams. Opens nothing until the first `publish` or `check`.
- * Throws `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is the id
- * of its entry.
+ * A broker that publishes to Redis Streams. Connects at the first `publish` or `check`. Throws
+ * `ConfigurationError` for invalid options. The receipt (`message_id`) is the id of the entry.
  */
 export function redis(options: RedisOptions): Broker {
   const settings = settingsFrom(options);
@@ -75,7 +76,6 @@ export function redisFromUrl(
   return redis(redisOptionsFromUrl(url, environment));
 }
 
-/** Somebody has to change something before these go away. */
 const LASTING: ReadonlySet<string> = new Set([
   "NOAUTH",
   "WRONGPASS",

@@ -1,19 +1,19 @@
-/** Before anything is published: can the server be written to, and does it keep what it gets? */
+/** Checks before publishing that the server is writable and keeps its data. */
 
 import type { IoClient } from "./client.ts";
 import type { Failure } from "./failures.ts";
 import { failure, isReplyError, notConnected } from "./failures.ts";
 
-/** `proto-max-bulk-len` as Redis sets it. */
+/** Default of `proto-max-bulk-len`. */
 const DEFAULT_MAX_BULK_BYTES = 536_870_912;
 
-/** A server that may be published to. */
 export interface ServerFacts {
-  /** Largest value of one field, in bytes. */
   readonly maxBulkBytes: number;
 }
 
-/** Of each primary. What this user may not ask (ACL) is no reason to refuse. May reject. */
+/**
+ * Asks each primary. A question forbidden to this user (ACL) is no reason to refuse. May reject.
+ */
 export async function inspectServer(
   client: IoClient,
   options: { readonly allowEviction: boolean },
@@ -52,13 +52,12 @@ async function unlessForbidden(asked: Promise<unknown>): Promise<unknown> {
   try {
     return await asked;
   } catch (error) {
-    // NOAUTH and WRONGPASS are no such thing: without credentials nothing will go.
+    // Except NOAUTH and WRONGPASS: nothing works without credentials.
     if (isReplyError(error) && !/^(NOAUTH|WRONGPASS)/.test(error.message)) return undefined;
     throw error;
   }
 }
 
-/** INFO is lines of `name:value`. */
 function infoOf(reply: unknown): ReadonlyMap<string, string> {
   const lines = typeof reply === "string" ? reply.split("\r\n") : [];
   return new Map(

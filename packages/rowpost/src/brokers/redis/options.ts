@@ -1,5 +1,3 @@
-/** Options of the Redis broker, and what is checked before anything is opened. */
-
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type Checked, numberKinds, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
@@ -13,44 +11,45 @@ export interface RedisOptions {
   /** `redis://[user[:password]@]host[:6379][/db]`, or `rediss://` for TLS. */
   readonly url?: string | URL | undefined;
   /**
-   * A `Redis` or `Cluster` of ioredis or iovalkey, also with sentinels. A connection of our own is
-   * made from it with `duplicate()`; yours is not used and not closed.
+   * A `Redis` or `Cluster` of ioredis or iovalkey, also with sentinels. The broker connects with
+   * its `duplicate()`; the client itself is not used and not closed.
    */
   readonly client?: RedisClient | undefined;
-  /** With `url`: user and password, where they do not stand in it. */
+  /** With `url`: the user, if the url has none. */
   readonly username?: string | undefined;
   /** Password of `username`, or of the default user. */
   readonly password?: string | undefined;
   /** With a `rediss://` url. */
   readonly tls?: TlsOptions | undefined;
   /**
-   * The stream of a topic. Default: the topic itself, behind the `keyPrefix` of a given client. In
-   * a cluster a stream lives on one node; `{…}` in its key decides which.
+   * Stream of a topic. Default: the topic itself, prefixed with the `keyPrefix` of a client passed
+   * in. In a cluster a stream lives on one node, chosen by `{…}` in its key.
    */
   readonly streamOf?: ((topic: string) => string) | undefined;
   /**
-   * About how many entries a stream keeps (`MAXLEN ~`, at least 1). Older ones are dropped, read or
-   * not: what no consumer has read by then is lost. Default: none are dropped, and consumers trim
-   * what they have handled.
+   * Approximate length of a stream (`MAXLEN ~`, at least 1). Older entries are dropped and lost if
+   * not yet read. Default: none are dropped, and consumers trim what they have handled.
    */
   readonly maxLength?: number | undefined;
   /**
-   * What to do when a topic has no stream: make it (`create`, the default), or let its messages
-   * fail until there is one (`fail`; Redis 6.2 and newer).
+   * For a topic without a stream: create it (`create`, the default), or fail its messages until it
+   * exists (`fail`; Redis 6.2 and newer).
    */
   readonly missingStream?: "create" | "fail" | undefined;
   /**
-   * So many replicas must have a message before it counts as sent (WAIT). 0, the default: the
-   * primary's answer is enough. What fewer have is published again.
+   * Replicas that must have a message before it counts as sent (WAIT). 0, the default: the
+   * primary's reply is enough. Messages on fewer replicas are published again.
    */
   readonly minReplicas?: number | undefined;
-  /** How long to wait for them, 1 to 600,000 ms. Default 2,000: well below the publish timeout. */
+  /** Wait for the replicas, 1 to 600,000 ms. Default 2,000, well below the publish timeout. */
   readonly replicaTimeoutMs?: number | undefined;
-  /** Larger bodies are refused unasked. Default: the server's `proto-max-bulk-len`, 512 MB. */
+  /**
+   * Larger bodies are refused without sending. Default: the server's `proto-max-bulk-len`, 512 MB.
+   */
   readonly maxBodyBytes?: number | undefined;
-  /** From the first packet to the server's greeting, 100 to 600,000 ms. Default 5,000. */
+  /** Time from the first packet to the server's greeting, 100 to 600,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** Publish also where full memory drops whole streams (`allkeys-…` policies). Default false. */
+  /** Publish even if full memory drops whole streams (`allkeys-…` policies). Default false. */
   readonly allowEviction?: boolean | undefined;
 }
 
@@ -60,10 +59,8 @@ export interface Settings
     "streamOf" | "minReplicas" | "replicaTimeoutMs" | "connectTimeoutMs" | "allowEviction"
   > {
   readonly createClient: ClientFactory;
-  /** For texts: scheme, host and port without credentials. */
   readonly label: string;
   readonly target: string | undefined;
-  /** What stands between the key and the fields of every XADD. */
   readonly xaddArguments: readonly string[];
   readonly createsStreams: boolean;
   readonly maxBodyBytes: number | undefined;

@@ -1,12 +1,11 @@
 /**
- * From the messages of one topic to pieces that go out in one write each.
+ * Splits the messages of one topic into pieces of one write each.
  *
- * Messages without an ordering key go as one pipeline of XADDs: each has its own fate. Messages of
- * equal keys must not: memory that is full for the first may be free for the second. Where a piece
- * holds several messages of one key it is a transaction (MULTI), which Redis takes or refuses
- * whole: whatever can refuse an XADD (OOM, READONLY, NOREPLICAS, MISCONF, NOPERM) discards all of
- * it, and WRONGTYPE is true of all of it, since it is one stream. The next piece waits for the
- * answer to this one.
+ * Messages without an ordering key form a pipeline of independent XADDs. Messages of one key
+ * cannot: memory that is full for the first may be free for the second. A piece with several
+ * messages of a key is a transaction (MULTI), which Redis takes or refuses whole: every error that
+ * refuses an XADD (OOM, READONLY, NOREPLICAS, MISCONF, NOPERM) discards it all, and WRONGTYPE
+ * applies to all, since it is one stream. The next piece waits for its reply.
  */
 
 import type { OutgoingMessage } from "../broker.ts";
@@ -18,38 +17,30 @@ import { fieldsOf } from "./entry.ts";
 import type { Failure } from "./failures.ts";
 import { failure } from "./failures.ts";
 
-/** A message that goes out. */
 export interface Item extends Placed {
   readonly fields: readonly (string | Buffer)[];
-  /** About the bytes on the wire. */
   readonly bytes: number;
-  /** Exact size of its largest name or value. */
   readonly largestBytes: number;
 }
 
-/** Messages of one write. */
 export type Piece = Load<Item>;
 
 export interface TopicPlan {
-  /** The first of each lane: the pieces with ordering keys are one, each other piece is its own. */
+  /** First piece of each lane: pieces with ordering keys share one lane, others have their own. */
   readonly lanes: readonly Piece[];
   readonly refused: readonly { readonly placed: Placed; readonly failure: Failure }[];
 }
 
-/** What is too large for the server or the user. */
 export interface SizeLimits {
   readonly maxBodyBytes: number | undefined;
-  /** Of one field. */
   readonly maxBulkBytes: number;
 }
 
-/** Bounds of a piece. Chosen in index.ts. */
 export interface PieceLimits {
   readonly messages: number;
   readonly bytes: number;
 }
 
-/** Redis' framing around the fields of a message, roughly. */
 const FRAME_BYTES = 128;
 
 export function planTopic(
@@ -81,7 +72,7 @@ function itemOf({ index, orderingKey, message }: PlacedMessage): Item {
   let bytes = FRAME_BYTES;
   let largestBytes = 0;
   for (const field of fields) {
-    // At most three bytes for each unit; texts are counted only where it can matter.
+    // At most three bytes for each unit, so texts are only measured if it can matter.
     const isKnown = typeof field === "object" || field.length * 3 <= largestBytes;
     const size = isKnown ? field.length : Buffer.byteLength(field);
     bytes += size;
@@ -112,7 +103,6 @@ function piecesOf(topic: string, items: readonly Item[], limits: PieceLimits): P
   }));
 }
 
-/** Whether a key is there twice. */
 export function needsTransaction(items: readonly Item[]): boolean {
   const keys = new Set<string>();
   for (const { orderingKey } of items) {

@@ -1,5 +1,3 @@
-/** How messages are handed to Redis: the pieces of each topic, each in one write. */
-
 import { describeError } from "../../runtime/errors.ts";
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import type { AbortScope } from "../publishing/abort-scope.ts";
@@ -87,7 +85,8 @@ function carrierOn(
 
   return {
     hand(piece) {
-      // ioredis refuses this with the words with which it gives up what was written before.
+      // Checked here, because ioredis reports this with the same error as commands lost after
+      // writing.
       if (client.status !== "ready") {
         return notConnected("CONNECTION_LOST", `the connection to ${settings.label} broke before this message's turn`);
       }
@@ -111,7 +110,6 @@ interface WriteOptions {
   readonly settings: Settings;
 }
 
-/** One write; it resolves to the replies. */
 function write(
   { client }: LentConnection,
   stream: string,

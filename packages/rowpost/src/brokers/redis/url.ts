@@ -1,5 +1,3 @@
-/** `redis://host:port/db?…`: the options as one line. */
-
 import {
   oneOfSetting,
   optionsOf,
@@ -12,7 +10,7 @@ import {
 } from "../settings/url-settings.ts";
 import type { RedisOptions } from "./options.ts";
 
-/** They win over the URL's, which ends up in process lists and logs. */
+/** Win over the URL's, which shows in process lists and logs. */
 const USERNAME = "ROWPOST_REDIS_USERNAME";
 const PASSWORD = "ROWPOST_REDIS_PASSWORD";
 
@@ -26,9 +24,8 @@ const NUMBERS = {
 const KNOWN = ["prefix", "missingStream", "allowEviction", ...Object.keys(NUMBERS), ...TLS_SETTINGS];
 
 /**
- * The settings of its query are on the adapter's page. ROWPOST_REDIS_USERNAME and
- * ROWPOST_REDIS_PASSWORD win over what stands in the URL. Throws `ConfigurationError` for anything
- * else, naming it.
+ * The adapter's page lists the query settings. ROWPOST_REDIS_USERNAME and ROWPOST_REDIS_PASSWORD
+ * win over the URL. Throws `ConfigurationError` that names any other setting.
  */
 export function redisOptionsFromUrl(
   url: string,

@@ -1,4 +1,4 @@
-/** Addresses of name servers, which the options say, and of brokers, which the name servers say. */
+/** Addresses of name servers (from the options) and of brokers (from the name servers). */
 import { isIPv6 } from "node:net";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
@@ -20,7 +20,7 @@ export function nameServersFrom(nameServers: string | readonly string[]): Server
   });
 }
 
-/** `host:port`; undefined for anything else. Java writes an IPv6 address without brackets. */
+/** `host:port`; undefined for anything else. Java writes IPv6 addresses without brackets. */
 export function addressFrom(text: string, defaultPort?: number): ServerAddress | undefined {
   const bare = /^([\da-f:]+):(\d{1,5})$/i.exec(text);
   const match = /^(?:\[([^\]]+)\]|([^:[\]/@\s]+))(?::(\d{1,5}))?$/.exec(text);

@@ -1,4 +1,3 @@
-/** `check`: can messages be published with these settings? */
 import { BrokerError } from "../../runtime/errors.ts";
 import type { Failure } from "../rocketmq/rules.ts";
 import { type NameServers, nameServersLabel } from "./name-servers.ts";
@@ -37,7 +36,7 @@ function unusable({ code, reason }: Failure, settings: Settings, advice: string)
 }
 
 function adviceFor({ code }: Failure, { tls }: Settings): string {
-  // The failure's own words say it.
+  // The failure's own text has the advice.
   if (code === "REQUEST_CODE_NOT_SUPPORTED" || code === "UNAUTHORIZED") return "";
   const port =
     "Is the name server running, and is this its port (9876 by default; not 10911, a broker, nor 8081, the gRPC proxy)?";
@@ -46,7 +45,7 @@ function adviceFor({ code }: Failure, { tls }: Settings): string {
     : `${port} Does it speak TLS, with a certificate that tls.ca trusts?`;
 }
 
-/** The address is the broker's own idea of it, which need not be the way from here. */
+/** The broker registers its own address, which may not be reachable from here. */
 function brokerAdvice({ code }: Failure, { tls }: Settings): string {
   if (code === "UNAUTHORIZED") return "";
   const reach = "The broker's address is as it registered it (brokerIP1); is it the right one from here?";

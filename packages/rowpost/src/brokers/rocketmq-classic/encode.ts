@@ -1,4 +1,4 @@
-/** A message's bytes: its properties as RocketMQ writes them, and several messages as one body. */
+/** Encodes properties as RocketMQ writes them, and several messages as one body. */
 import type { Queue } from "./topic-route.ts";
 
 export interface WireMessage {
@@ -8,11 +8,9 @@ export interface WireMessage {
   readonly bytes: number;
 }
 
-/** What parts a name from its value, and the value from the next name. */
 const VALUE = "\u0001";
 const NEXT = "\u0002";
 
-/** Of names and values by turns, which are legal for RocketMQ. */
 export function propertiesText(properties: readonly string[]): string {
   let text = "";
   for (let index = 0; index + 1 < properties.length; index += 2) {
@@ -21,15 +19,15 @@ export function propertiesText(properties: readonly string[]): string {
   return text;
 }
 
-/** Lengths and flags of a message in a batch. */
 const FIXED_BYTES = 22;
 
-/** Bytes that it adds to a batch. */
 export function messageBytes(properties: string, body: Buffer): number {
   return FIXED_BYTES + body.length + Buffer.byteLength(properties);
 }
 
-/** Each: its length, two numbers that the broker fills in, a flag, body and properties. */
+/**
+ * For each message: its length, two numbers that the broker fills in, a flag, body and properties.
+ */
 export function encodeBatch(messages: readonly WireMessage[]): Buffer {
   const batch = Buffer.allocUnsafe(messages.reduce((sum, { bytes }) => sum + bytes, 0));
   let at = 0;
@@ -57,7 +55,7 @@ export function sendFields(envelope: {
   return {
     a: envelope.producerGroup,
     b: envelope.topic,
-    // The topic whose settings a missing topic is made with: none is made.
+    // Template topic for creating missing topics: none is created.
     c: "",
     d: "0",
     e: String(envelope.queue.id),

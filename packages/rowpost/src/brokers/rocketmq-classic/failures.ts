@@ -1,10 +1,8 @@
 /**
- * What a failure is about: the answer codes of brokers and name servers, mapped to the scopes of
- * the broker contract.
+ * Maps answer codes of brokers and name servers to the scopes of the broker contract.
  *
- * A code says little: 1 is whatever went wrong in a broker, from a wrong signature to a full disk,
- * so its words decide. The codes and words were provoked on RocketMQ 4.9.7 and 5.5.0, or stand in
- * their sources.
+ * Code 1 covers any broker error, from a wrong signature to a full disk, so its text decides. Codes
+ * and texts were provoked on RocketMQ 4.9.7 and 5.5.0, or come from their sources.
  */
 import { failed, failedBy } from "../publishing/failures.ts";
 import {
@@ -36,14 +34,13 @@ const NOT_HERE: Rule = {
   advice: "is this a RocketMQ name server (9876 by default), and no broker (10911) nor proxy (8080, 8081)?",
 };
 
-/** Which code is which, and what it means whatever its words. */
 const CODES: Readonly<Record<number, readonly [name: string, rule: Rule]>> = {
   2: ["SYSTEM_BUSY", LATER],
   3: ["REQUEST_CODE_NOT_SUPPORTED", NOT_HERE],
-  // Stored in the memory of the primary, and perhaps nowhere else by now.
+  // In the primary's memory, and perhaps nowhere else yet.
   10: ["FLUSH_DISK_TIMEOUT", MAY_BE_STORED],
-  // Stored by the primary, with no replica to copy it to. That may last, so no attempt is counted;
-  // and as each probe leaves a copy, no time is named, and the topic rests longer each time.
+  // Stored by the primary without a replica to copy it to. This may last, so no attempt is counted.
+  // Each probe leaves a copy, so no time is given and the topic rests longer each time.
   11: ["SLAVE_NOT_AVAILABLE", { scope: "destination" }],
   12: ["FLUSH_SLAVE_TIMEOUT", MAY_BE_STORED],
   13: ["MESSAGE_ILLEGAL", NEVER],
@@ -59,15 +56,14 @@ const CODES: Readonly<Record<number, readonly [name: string, rule: Rule]>> = {
 const SUCCESS = 0;
 const SYSTEM_ERROR = 1;
 const NO_PERMISSION = 16;
-/** The broker stored the message, though not as safely as it was configured to. */
+/** Stored, but less safely than the broker is configured for. */
 const WEAK: ReadonlySet<number> = new Set([10, 11, 12]);
 
-/** The answer is a receipt; `weakly`: also one for less than the broker was asked for. */
+/** The answer is a receipt. `weakly`: accept one of the weak codes too. */
 export function isStored({ code }: Frame, weakly: boolean): boolean {
   return code === SUCCESS || (weakly && WEAK.has(code));
 }
 
-/** What an answer that is no success means. */
 export function failureOfAnswer({ code, remark }: Frame): Failure {
   const words = wordsOf(remark);
   if (code === SYSTEM_ERROR) return named("SYSTEM_ERROR", words, ruleOfWords(words));
@@ -82,7 +78,7 @@ function named(code: string, words: string, rule: Rule): Failure {
   return failedBy(rule, rule === WRONG_KEYS ? "UNAUTHORIZED" : code, words === "" ? code : words);
 }
 
-/** One line, without the link to the manual and the place in the server's code. */
+/** One line, without the link to the manual and the position in the server's code. */
 function wordsOf(remark: string): string {
   const plain = remark
     .replace(/\s*(?:For more information|See https?:).*$/s, "")
@@ -106,19 +102,18 @@ function ruleOfWords(words: string): Rule {
   return CANNOT_STORE_NOW.test(words) ? LATER : UNEXPLAINED;
 }
 
-/** A wrong key concerns everything, a missing right one topic. Versions have their own codes. */
+/** A wrong key concerns everything, a missing permission one topic. Codes vary by version. */
 function ruleOfRights(words: string): Rule | undefined {
   if (/no (?:default )?permission|has no .*permission|permission denied/i.test(words)) return NO_RIGHT;
   const isLogin = /signature|AclException|access-?key|acl config|user:.* is not found|username|authentica|credential/i;
   return isLogin.test(words) ? WRONG_KEYS : undefined;
 }
 
-/** The failure of a request that got no answer. */
 export function failureOfSilence({ written, code, reason }: Unanswered): Failure {
   return failed(written ? "unknown" : "connection", code, reason);
 }
 
-/** The same where nothing was stored, whatever became of it: a question, or a greeting. */
+/** The same for a request that stores nothing: a query or a greeting. */
 export function failureOfQuestion(unanswered: Unanswered): Failure {
   return failureOfSilence({ ...unanswered, written: false });
 }

@@ -1,20 +1,18 @@
 /**
- * The classic protocol's frames: their length (4 bytes), the header's form and length (1 and 3),
- * the header, the body. All numbers are big-endian.
+ * Frames of the classic protocol: length (4 bytes), header format and length (1 and 3), header,
+ * body. All numbers are big-endian.
  *
- * Requests have their header in JSON, which every server reads; a server's answers come in JSON
- * unless it was started with `rocketmq.serialize.type=ROCKETMQ`.
+ * Requests use a JSON header, which every server reads. Answers are in JSON unless the server runs
+ * with `rocketmq.serialize.type=ROCKETMQ`.
  */
 
-/** What is asked of a server. */
 export interface Request {
   readonly code: number;
-  /** All values are texts. */
   readonly fields: Readonly<Record<string, string>>;
   readonly body?: Buffer | undefined;
 }
 
-/** A frame that came in: an answer, or (not `isAnswer`) a question of the server's own. */
+/** A received frame: an answer, or (not `isAnswer`) a request of the server. */
 export interface Frame {
   readonly code: number;
   readonly opaque: number;
@@ -29,14 +27,12 @@ const MAX_FRAME_BYTES = 16_777_216;
 
 const JSON_FORM = 0;
 const BINARY_FORM = 1;
-/** The bit of `flag` that makes a frame an answer. */
 const ANSWER = 1;
 
-/** A request's frame without its body, which goes right behind it. */
 export function encodeHead({ code, fields, body }: Request, opaque: number): Buffer {
   const header = JSON.stringify({
     code,
-    // A name that every version knows; 4.x takes no header with one that it does not know.
+    // A language that every version knows; 4.x rejects a header with an unknown one.
     language: "OTHER",
     version: 0,
     opaque,
@@ -52,9 +48,8 @@ export function encodeHead({ code, fields, body }: Request, opaque: number): Buf
   return head;
 }
 
-/** Throws for what is not the classic protocol. */
+/** Throws if the data is not the classic protocol. */
 export interface FrameReader {
-  /** The frames that are whole with this chunk. */
   read(chunk: Buffer): Frame[];
 }
 
@@ -80,7 +75,6 @@ export function createFrameReader(): FrameReader {
     },
   };
 
-  /** As one buffer when that is needed to know the size, or to have the frame. */
   function joined(): Buffer {
     const [first = Buffer.alloc(0)] = chunks;
     if (chunks.length === 1) return first;

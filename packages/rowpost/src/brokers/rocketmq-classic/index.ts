@@ -1,7 +1,7 @@
 /**
- * RocketMQ as most clusters run it: 4.x, and 5.x without its gRPC proxy, by an own, thin producer
- * on the classic remoting protocol. See `docs/brokers/rocketmq-classic.md` for what goes where in a
- * message; to a consumer it is the same as of `rowpost/rocketmq`.
+ * RocketMQ 4.x, and 5.x without its gRPC proxy, through a small producer on the classic remoting
+ * protocol. `docs/brokers/rocketmq-classic.md` lists the fields of a message, which are the same
+ * for consumers as with `rowpost/rocketmq`.
  */
 
 import type { Broker } from "../broker.ts";
@@ -25,9 +25,9 @@ export type { RocketmqClassicOptions } from "./options.ts";
 export { rocketmqClassicOptionsFromUrl } from "./url.ts";
 
 /**
- * A broker that publishes to RocketMQ's brokers as its name servers name them. Opens nothing until
- * the first `publish` or `check`. Throws `ConfigurationError` for wrong options. The receipt of a
- * message (`message_id`) is `msgId:queue:offset`, the broker's own id and the place in its queue.
+ * A broker that publishes to the RocketMQ brokers listed by the name servers. Connects at the first
+ * `publish` or `check`. Throws `ConfigurationError` for invalid options. The receipt (`message_id`)
+ * is `msgId:queue:offset`: the broker's id and the position in its queue.
  */
 export function rocketmqClassic(options: RocketmqClassicOptions): Broker {
   const settings = settingsFrom(options);

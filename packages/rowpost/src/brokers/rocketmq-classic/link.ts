@@ -1,6 +1,6 @@
 /**
- * One connection to one server: requests go out at once, and their answers come back in any order,
- * each with its request's number.
+ * One connection to one server. Requests go out at once, and answers come back in any order with
+ * the number of their request.
  */
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -22,17 +22,16 @@ export interface Unanswered {
 export type Exchange = { readonly answer: Frame } | Unanswered;
 
 export interface Link {
-  /** Open, and nothing waited in vain. Once false, it never becomes true again. */
+  /** Open, and no request timed out. Once false, it stays false. */
   readonly isUsable: boolean;
   /** Never rejects. */
   exchange(request: Request, options: ExchangeOptions): Promise<Exchange>;
-  /** Ends it; what waits is told. */
   end(code: string, reason: string): void;
 }
 
 export interface ExchangeOptions {
   readonly timeoutMs: number;
-  /** Ends the wait. Default: only the time does. */
+  /** Aborts the wait. Default: only the timeout does. */
   readonly scope?: AbortScope | undefined;
 }
 
@@ -40,14 +39,13 @@ export interface LinkOptions {
   readonly tls: TlsOptions | undefined;
   readonly keys: AccessKeys | undefined;
   readonly connectTimeoutMs: number;
-  /** Gives up connecting. */
   readonly closing: AbortScope;
 }
 
-/** A wait that was given up after this long without a byte from the server makes it suspect. */
+/** A wait abandoned after this long without a byte from the server makes the link suspect. */
 const SILENCE_MS = 1000;
 
-/** Resolves to a link, or to why there is none. Never rejects. */
+/** Resolves to a link, or to the failure. Never rejects. */
 export function connectTo(address: ServerAddress, options: LinkOptions): Promise<Link | Unanswered> {
   const { tls, connectTimeoutMs, closing } = options;
   const where = addressLabel(address);
@@ -56,7 +54,7 @@ export function connectTo(address: ServerAddress, options: LinkOptions): Promise
     const fail = (code: string, reason: string): void => {
       settle();
       socket.destroy();
-      // Node's own words mostly have the address.
+      // Node's own message usually has the address.
       const words = reason.includes(where) ? reason : `${where}: ${reason}`;
       resolve({ written: false, code, reason: words });
     };
@@ -105,7 +103,7 @@ function createLink(socket: Socket, where: string, { keys }: LinkOptions): Link 
     heardAt = performance.now();
     try {
       for (const frame of reader.read(chunk)) {
-        // A question of the broker is for consumers and transactions, and needs no answer here.
+        // Requests of the broker concern consumers and transactions, and need no answer here.
         if (frame.isAnswer) waiting.get(frame.opaque)?.({ answer: frame });
       }
     } catch (error) {
@@ -113,13 +111,13 @@ function createLink(socket: Socket, where: string, { keys }: LinkOptions): Link 
     }
   }
 
-  /** The server may be frozen, or gone without a word: nothing new goes there. */
+  /** The server may be frozen or gone, so it gets nothing new. */
   function doubt(): void {
     isDoubtful = true;
     if (waiting.size === 0) end("CONNECTION_LOST", "the server did not answer any more");
   }
 
-  /** What goes out in one turn of the event loop goes in one packet, as far as it fits. */
+  /** Writes of one turn of the event loop share a packet, as far as they fit. */
   function write(head: Buffer, body: Buffer | undefined): void {
     if (!isCorked) {
       isCorked = true;

@@ -1,4 +1,3 @@
-/** The name servers: one is asked until it fails, then the next. */
 import type { AbortScope } from "../publishing/abort-scope.ts";
 import { closedFailure, failed } from "../publishing/failures.ts";
 import { createKeeper, type Keeper } from "../publishing/keeper.ts";
@@ -15,9 +14,7 @@ const GET_ROUTE = 105;
 const GET_CLUSTER = 106;
 
 export interface NameServers {
-  /** Where the topic's messages go. Never rejects. */
   route(topic: string): Promise<RouteAnswer<TopicRoute>>;
-  /** Addresses of the primary brokers, or why none are known. Never rejects. */
   primaries(): Promise<readonly string[] | Failure>;
   close(): void;
 }
@@ -28,7 +25,6 @@ const TOPIC_NOT_EXIST = 17;
 export function createNameServers(settings: Settings, lifetime: AbortScope): NameServers {
   const { nameServers, tls, keys, connectTimeoutMs } = settings;
   const servers = nameServers.map(keeperOf);
-  /** The one that answered last. */
   let first = 0;
 
   function keeperOf(address: ServerAddress): Keeper<Link, Failure> {
@@ -45,12 +41,11 @@ export function createNameServers(settings: Settings, lifetime: AbortScope): Nam
     if (!("isUsable" in link)) return link;
     const exchange = await link.exchange(request, { timeoutMs: connectTimeoutMs, scope: lifetime });
     if (exchange.answer !== undefined) return exchange.answer;
-    // A connection may have broken long ago, and only now it shows.
+    // The connection may have broken earlier, which only shows now.
     const isStale = link === open && exchange.code !== "TIMEOUT" && !lifetime.aborted;
     return isStale ? await askOne(server, request) : failureOfQuestion(exchange);
   }
 
-  /** The first answer that says something; else the last failure. */
   async function ask(request: Request): Promise<Frame | Failure> {
     let last: Frame | Failure | undefined;
     const begin = first;
@@ -63,7 +58,7 @@ export function createNameServers(settings: Settings, lifetime: AbortScope): Nam
         first = index;
         return answer;
       }
-      // One that was restarted may not have heard of the topic yet: the others are asked as well.
+      // A restarted server may not know the topic yet, so the others are asked too.
       if (last === undefined || !isMissing(last)) last = answer;
     }
     return last ?? CLOSED;
@@ -114,7 +109,6 @@ const NOWHERE = failed(
   { retryAfterMs: 1000 },
 );
 
-/** Nothing was stored by a question. */
 function ofQuestion(failure: Failure): Failure {
   return failure.scope === "unknown" ? { ...failure, scope: "connection" } : failure;
 }

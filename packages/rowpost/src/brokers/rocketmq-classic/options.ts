@@ -1,4 +1,3 @@
-/** Options of the classic RocketMQ broker, and what is checked before anything is opened. */
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type AccessKeys, accessKeysIn } from "../rocketmq/access-keys.ts";
@@ -10,41 +9,41 @@ import { nameServersFrom } from "./address.ts";
 /** Options of {@link rocketmqClassic}. */
 export interface RocketmqClassicOptions {
   /**
-   * Addresses of the name servers, `host:port` (9876 when left out; IPv6 in brackets); several as a
-   * list or separated by semicolons. One is asked until it fails, then the next.
+   * Name servers, `host:port` (default port 9876; IPv6 in brackets), as a list or separated by
+   * semicolons. One is asked until it fails, then the next.
    */
   readonly nameServers: string | readonly string[];
   /** Namespace of the topics, which then are `namespace%topic`. Default: none. */
   readonly namespace?: string | undefined;
-  /** TLS with the usual authorities (`true`), or with these settings. Default false: plaintext. */
+  /** TLS with the default authorities (`true`) or with these settings. Default false: plaintext. */
   readonly tls?: boolean | TlsOptions | undefined;
-  /** Access key and its secret, where the cluster asks for them. */
+  /** Access key, if the cluster requires one. */
   readonly accessKey?: string | undefined;
   /** Secret of `accessKey`. */
   readonly secretKey?: string | undefined;
   /** Token of a temporary access key. */
   readonly sessionToken?: string | undefined;
-  /** Name of the producer group, as administrators see it. Default `rowpost`. */
+  /** Producer group shown to administrators. Default `rowpost`. */
   readonly producerGroup?: string | undefined;
   /** Most messages in one request, 1 to 1024. Default 256. */
   readonly batchSize?: number | undefined;
-  /** Most requests of one topic on their way at once, over all calls, 1 to 1024. Default 64. */
+  /** Most requests of one topic in flight, over all calls, 1 to 1024. Default 64. */
   readonly maxInFlight?: number | undefined;
-  /** Of one request, 100 to 600,000 ms. Default 10,000. Afterwards its outcome is unknown. */
+  /** Time for one request, 100 to 600,000 ms. Default 10,000. After it the outcome is unknown. */
   readonly requestTimeoutMs?: number | undefined;
-  /** For a connection and its greeting, 100 to 600,000 ms. Default 3,000. */
+  /** Time to connect and greet, 100 to 600,000 ms. Default 3,000. */
   readonly connectTimeoutMs?: number | undefined;
   /** Largest body in bytes: the brokers' `maxMessageSize`. Default 4,194,304, as theirs. */
   readonly maxBodyBytes?: number | undefined;
   /**
-   * What to make of a message that the broker has stored, but not as safely as it is configured to:
-   * FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT, SLAVE_NOT_AVAILABLE. `fail` (the default): it is not
-   * sent, and goes again. `accept`: it is sent.
+   * For a message stored less safely than the broker is configured for: FLUSH_DISK_TIMEOUT,
+   * FLUSH_SLAVE_TIMEOUT, SLAVE_NOT_AVAILABLE. `fail` (the default): it is published again.
+   * `accept`: it is sent.
    */
   readonly weakReceipts?: "fail" | "accept" | undefined;
   /**
-   * Where to connect to instead of a broker's address as the name servers tell it, for clusters
-   * behind a tunnel or in containers. Takes and returns `host:port`. Default: as it is told.
+   * Maps a broker address from the name servers to the one to connect to, for clusters behind a
+   * tunnel or in containers. Takes and returns `host:port`. Default: unchanged.
    */
   readonly brokerAddress?: ((address: string) => string) | undefined;
 }
@@ -60,17 +59,16 @@ export interface Settings extends Checked<RocketmqClassicOptions, Present> {
   readonly acceptsWeakReceipts: boolean;
 }
 
-/** A name of RocketMQ's own: topics, groups and namespaces. */
 const NAME = /^[%|a-zA-Z0-9_-]+$/;
 
 const NUMBERS = {
-  /** As the gRPC adapter's: more gain little, and share the fate of one request. */
+  /** As in the gRPC adapter: larger batches gain little and share the fate of one request. */
   batchSize: [256, 1, 1024],
   maxInFlight: [64, 1, 1024],
-  /** A stalled disk, or collection of garbage. After it a retry can make a duplicate. */
+  /** Allows for a stalled disk or garbage collection. A later retry can make a duplicate. */
   requestTimeoutMs: timeoutBounds(10_000),
   connectTimeoutMs: timeoutBounds(3000),
-  /** A frame takes 16 MB with all that is in it. */
+  /** A frame holds 16 MB in total. */
   maxBodyBytes: [4_194_304, 1, 16_000_000],
 } as const;
 

@@ -16,34 +16,30 @@ import { messageBytes, propertiesText } from "./encode.ts";
 import { type Queue, queueOf } from "./topic-route.ts";
 
 export interface Item extends Placed {
-  /** Properties as RocketMQ writes them. */
   readonly text: string;
   readonly body: Buffer;
-  /** Bytes that it adds to a request. */
   readonly bytes: number;
-  /** Where it has to go; undefined: anywhere. */
+  /** Required queue; undefined: any. */
   readonly queue: Queue | undefined;
 }
 
-/** Requests of one lane go one after the other, lanes side by side. */
+/** Requests of one lane go one after the other, lanes in parallel. */
 export type Lane = readonly (readonly Item[])[];
 
 export interface Plan {
   readonly lanes: readonly Lane[];
-  /** Messages that cannot go out as they are. */
   readonly refused: readonly { readonly placed: Placed; readonly failure: Failure }[];
 }
 
 export interface PlanOptions {
-  /** Those that can be written to; at least one. */
   readonly queues: readonly Queue[];
   readonly batchSize: number;
   readonly maxBodyBytes: number;
 }
 
-/** The server refuses about 4 MB; from 512 KB on a larger request gains nothing. */
+/** The server refuses about 4 MB; above 512 KB a larger request gains nothing. */
 const MAX_REQUEST_BYTES = 1_048_576;
-/** RocketMQ takes 32,767 bytes, with what the broker adds. */
+/** RocketMQ accepts 32,767 bytes, including what the broker adds. */
 const MAX_PROPERTY_BYTES = 32_000;
 
 export function planTopic(messages: readonly PlacedMessage[], options: PlanOptions): Plan {
@@ -96,7 +92,7 @@ function bufferOf(body: string | Uint8Array): Buffer {
   return typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }
 
-/** Under the names under which a consumer of either protocol finds them. */
+/** Under the names that consumers of either protocol look for. */
 function systemProperties({ type, key, orderingKey }: OutgoingMessage): string[] {
   const properties = ["UNIQ_KEY", messageIdOf(type, key)];
   const tag = tagOf(type);
@@ -107,14 +103,13 @@ function systemProperties({ type, key, orderingKey }: OutgoingMessage): string[]
   return properties;
 }
 
-/** Why a header cannot be a property under its name. */
 function illegalName(name: string): string | undefined {
   if (/\p{Cc}/u.test(name)) return "a header's name has a control character, which parts RocketMQ's properties";
   if (!RESERVED.has(name) && !name.startsWith("__RMQ.")) return undefined;
   return `the header ${name} has a name that RocketMQ uses itself; rename or leave out that header`;
 }
 
-/** Of 4.9 and 5: some delay a message, some make it one that waits for a commit for ever. */
+/** Of 4.9 and 5: some delay a message, some make it wait for a commit for ever. */
 const RESERVED: ReadonlySet<string> = new Set(
   `KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
   ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG RECONSUME_TIME MSG_REGION TRACE_ON UNIQ_KEY EXTEND_UNIQ_INFO

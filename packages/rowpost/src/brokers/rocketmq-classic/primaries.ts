@@ -1,4 +1,4 @@
-/** Connections to primary brokers: made at the first use, greeted, kept awake by heartbeats. */
+/** Connections to primary brokers: opened on demand, greeted, kept open by heartbeats. */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AbortScope } from "../publishing/abort-scope.ts";
@@ -12,20 +12,18 @@ import { connectTo, type Link } from "./link.ts";
 import type { Settings } from "./options.ts";
 
 export interface Primaries {
-  /** The link to a broker, by its address as the name servers tell it. Never rejects. */
+  /** The link to a broker, by its address from the name servers. Never rejects. */
   link(address: string): Link | Promise<Link | Failure>;
-  /** It could not be reached a moment ago. */
   isAway(address: string): boolean;
-  /** Some broker can be used now. */
   hasLink(): boolean;
   close(): void;
 }
 
 const HEARTBEAT = 34;
-/** As the Java client does; a broker closes a connection that was silent for 2 minutes. */
+/** As the Java client; a broker closes a connection after 2 minutes of silence. */
 const HEARTBEAT_EVERY_MS = 30_000;
 const RETRY_EVERY_MS = 200;
-/** What may go to another broker does so for this long. */
+/** Messages that may use another broker do so for this long. */
 const AVOID_FOR_MS = 5000;
 
 export function createPrimaries(settings: Settings, lifetime: AbortScope): Primaries {
@@ -48,8 +46,8 @@ export function createPrimaries(settings: Settings, lifetime: AbortScope): Prima
   }
 
   /**
-   * The greeting tells the broker our group. Its answer proves that the keys are right, and that
-   * somebody is there: the kernel of a frozen server accepts connections too.
+   * The greeting announces our group. Its answer proves that the keys are right and the broker is
+   * alive: the kernel of a frozen server accepts connections too.
    */
   async function connect(address: string): Promise<Link | Failure> {
     const target = addressFrom(settings.brokerAddress(address));
@@ -69,7 +67,7 @@ export function createPrimaries(settings: Settings, lifetime: AbortScope): Prima
 
   function beat(): void {
     for (const { current } of primaries.values()) {
-      // One without an answer takes nothing more.
+      // A link without an answer takes no more requests.
       void current()?.exchange(heartbeat, { timeoutMs: connectTimeoutMs, scope: lifetime });
     }
   }
@@ -99,7 +97,7 @@ export function createPrimaries(settings: Settings, lifetime: AbortScope): Prima
 
 const CLOSED = closedFailure("RocketMQ");
 
-/** No two producers have the same id, whatever they share: a broker knows a client by it. */
+/** A unique id for each producer, because a broker identifies clients by it. */
 function heartbeatOf(producerGroup: string): Request {
   const clientID = `${hostname()}@rowpost-${process.pid}-${randomUUID()}`;
   const greeting = { clientID, producerDataSet: [{ groupName: producerGroup }], consumerDataSet: [] };

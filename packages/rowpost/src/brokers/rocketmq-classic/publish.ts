@@ -1,4 +1,3 @@
-/** How messages are handed to brokers: requests of one queue each. */
 import type { OutgoingMessage, PublishNotStarted, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
 import { byTopic } from "../publishing/by-topic.ts";
@@ -23,16 +22,13 @@ export interface Publishing {
   readonly routes: Routes<TopicRoute>;
   readonly primaries: Primaries;
   readonly window: Window;
-  /** Takes turns among the queues of a topic. */
   readonly turns: { next: number };
 }
 
 const SEND_MESSAGE_V2 = 310;
 const SEND_BATCH_MESSAGE = 320;
 
-/** What a topic's requests need to know. */
 interface Destination {
-  /** The topic with its namespace. */
   readonly topic: string;
   readonly route: TopicRoute;
 }
@@ -47,7 +43,7 @@ export async function publishBatch(
     count: batch.length,
     scope,
     window: publishing.window,
-    // No `leave`: whether a request was written shows when it has been given up.
+    // No `leave`: only the end of a request shows whether it was written.
     carrier: (own) => ({
       hand(load) {
         const destination = destinations.get(load.destination);
@@ -97,7 +93,6 @@ async function startTopic(publishing: Publishing, call: Call<Item>, part: TopicP
 
 const LEGAL_TOPIC = /^[%|a-zA-Z0-9_-]{1,127}$/;
 
-/** The name that servers know the topic by, or why there is none. */
 function topicOf(topic: string, namespace: string): string | Failure {
   const full = namespace === "" || topic.startsWith(`${namespace}%`) ? topic : `${namespace}%${topic}`;
   if (LEGAL_TOPIC.test(full)) return full;
@@ -105,7 +100,6 @@ function topicOf(topic: string, namespace: string): string | Failure {
   return messageFailure("ILLEGAL_TOPIC", `${full}: ${advice}`);
 }
 
-/** The receipts of a request, or why it was not acknowledged. */
 async function send(
   publishing: Publishing,
   { topic, route }: Destination,
@@ -128,7 +122,7 @@ async function send(
     if (failure.scope === "connection" || failure.scope === "destination") routes.expireAll();
     else return failure;
     last = failure;
-    // Nothing was stored there: another broker may take it.
+    // Nothing was stored there, so another broker may take it.
     queue =
       pinned === undefined && failure.code !== "SLAVE_NOT_AVAILABLE"
         ? freeQueue(publishing, route, start, tried)
@@ -142,7 +136,7 @@ const NO_QUEUE = failed("destination", "TOPIC_NOT_WRITABLE", "the topic has no q
   retryAfterMs: RETRY_AFTER_MS,
 });
 
-/** The next queue in turn at a broker that was not tried yet; one that is not away, if there is. */
+/** The next queue at a broker not yet tried, preferring brokers that are not away. */
 function freeQueue(
   { primaries }: Publishing,
   { queues }: TopicRoute,
@@ -159,7 +153,7 @@ function freeQueue(
   return other;
 }
 
-/** One broker that is away is not all of them, as long as another one can be used. */
+/** One broker away does not mean all are, as long as another can be used. */
 function away(failure: Failure, { primaries }: Publishing): Failure {
   if (failure.scope !== "connection" || failure.code === "UNAUTHORIZED" || !primaries.hasLink()) return failure;
   return { ...failure, scope: "destination", retryAfterMs: RETRY_AFTER_MS };
@@ -193,7 +187,6 @@ function requestOf({ producerGroup }: Settings, { topic, queue, items }: Sending
   return { code: SEND_BATCH_MESSAGE, fields, body: encodeBatch(items) };
 }
 
-/** A batch stands in one queue, one message behind the other. */
 function receiptsOf({ fields }: Frame, { items }: Sending): readonly string[] | Failure {
   const { msgId, queueId, queueOffset } = fields;
   if (!msgId || queueOffset === undefined) return NO_RECEIPT;

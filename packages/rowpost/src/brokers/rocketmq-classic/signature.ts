@@ -1,11 +1,10 @@
-/** The signature of access control: one for each request. */
 import { createHmac } from "node:crypto";
 import type { AccessKeys } from "../rocketmq/access-keys.ts";
 import type { Request } from "./frames.ts";
 
 /**
- * The request with what proves who sends it: the values of all fields in the order of their names,
- * then the body, under HMAC-SHA1 with the secret key.
+ * Signs a request: HMAC-SHA1 with the secret key over all field values in order of their names,
+ * then the body.
  */
 export function signed(request: Request, keys: AccessKeys | undefined): Request {
   if (keys === undefined) return request;

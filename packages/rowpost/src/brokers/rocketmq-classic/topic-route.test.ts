@@ -34,7 +34,7 @@ test("primariesFrom finds each primary of a cluster", () => {
 });
 
 test.each([
-  // What Java's String.hashCode() says, and its remainder by 5.
+  // Values of Java's String.hashCode(), and the remainder by 5.
   ["a", 97],
   ["order-1", -1_207_111_310],
   ["订单", 1_129_459],

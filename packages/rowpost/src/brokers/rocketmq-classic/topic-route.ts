@@ -1,15 +1,12 @@
-/** What a name server tells of a topic: the queues that take messages, and where they are. */
+/** Parses a topic's route from a name server: its writable queues and their brokers. */
 
-/** A queue of a topic, at its primary broker. */
 export interface Queue {
   readonly broker: string;
-  /** `host:port` of that broker's primary, as the name server tells it. */
   readonly address: string;
   readonly id: number;
 }
 
 export interface TopicRoute {
-  /** Those that can be written to, in the order in which the Java client has them. */
   readonly queues: readonly Queue[];
 }
 
@@ -27,14 +24,13 @@ interface QueueData {
 
 interface BrokerData {
   readonly brokerName: string;
-  /** By the broker's id; the primary has 0. */
+  /** By broker id; the primary has 0. */
   readonly brokerAddrs?: Readonly<Record<string, string>> | null;
 }
 
-/** The bit of `perm` that lets messages in. */
 const WRITABLE = 2;
 
-/** Throws for what is no JSON. */
+/** Throws for invalid JSON. */
 export function topicRouteFrom(body: Buffer): TopicRoute {
   const route = parseJavaJson(body.toString()) as RouteAnswer;
   const primaries = new Map<string, string>();
@@ -51,7 +47,7 @@ export function topicRouteFrom(body: Buffer): TopicRoute {
   return { queues };
 }
 
-/** Queues of each broker: as an administrator fixed them for an ordered topic, or as they are. */
+/** Queues of each broker: as an administrator fixed them for an ordered topic, or as reported. */
 function writable({ orderTopicConf, queueDatas }: RouteAnswer): (readonly [broker: string, count: number])[] {
   if (orderTopicConf) {
     return orderTopicConf.split(";").map((part) => {
@@ -65,7 +61,7 @@ function writable({ orderTopicConf, queueDatas }: RouteAnswer): (readonly [broke
     .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 }
 
-/** `host:port` of each broker's primary. Throws for what is no JSON. */
+/** `host:port` of each broker's primary. Throws for invalid JSON. */
 export function primariesFrom(body: Buffer): string[] {
   const { brokerAddrTable } = parseJavaJson(body.toString()) as {
     readonly brokerAddrTable?: Readonly<Record<string, BrokerData>> | null;
@@ -74,8 +70,8 @@ export function primariesFrom(body: Buffer): string[] {
 }
 
 /**
- * JSON in which numbers may stand as names, without quotation marks: so a map by broker id comes
- * from name servers before 4.9.4, and a cluster's from all.
+ * Parses JSON with unquoted numbers as names, as in maps by broker id from name servers before
+ * 4.9.4 and in cluster answers of all versions.
  */
 function parseJavaJson(text: string): unknown {
   return JSON.parse(
@@ -87,7 +83,7 @@ function parseJavaJson(text: string): unknown {
   );
 }
 
-/** The queue of a key: the one that `SelectMessageQueueByHash` of the Java client takes. */
+/** The queue of a key, as `SelectMessageQueueByHash` of the Java client selects it. */
 export function queueOf(orderingKey: string, queues: readonly Queue[]): Queue | undefined {
   let hash = 0;
   for (let index = 0; index < orderingKey.length; index += 1)

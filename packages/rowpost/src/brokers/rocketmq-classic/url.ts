@@ -1,4 +1,3 @@
-/** `rocketmq-classic://host:port[;host:port]/namespace?…`: the options as one line. */
 import { rocketmqUrl } from "../rocketmq/url-parts.ts";
 import { oneOfSetting, optionsOf, textSetting, wholeSetting } from "../settings/url-settings.ts";
 import type { RocketmqClassicOptions } from "./options.ts";
@@ -15,9 +14,9 @@ const NUMBERS = {
 const KNOWN = [...Object.keys(NUMBERS), "group", "weakReceipts"];
 
 /**
- * The settings of its query are on the adapter's page. Keys come from ROWPOST_ROCKETMQ_ACCESS_KEY,
- * ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN. Throws `ConfigurationError`
- * for anything else, naming it.
+ * The adapter's page lists the query settings. Keys come from ROWPOST_ROCKETMQ_ACCESS_KEY,
+ * ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN. Throws `ConfigurationError` that
+ * names any other setting.
  */
 export function rocketmqClassicOptionsFromUrl(
   url: string,

@@ -1,7 +1,5 @@
-/** Access keys, as both protocols of RocketMQ ask for them. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 
-/** What access control asks for. */
 export interface AccessKeys {
   readonly accessKey: string;
   readonly secretKey: string;

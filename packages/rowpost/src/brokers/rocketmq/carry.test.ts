@@ -34,7 +34,7 @@ describe("messageIdOf", () => {
     expect(long).toMatch(/^sha256-[\w-]{43}$/);
     expect(messageIdOf("t".repeat(64), "k".repeat(128))).toBe(long);
     expect(messageIdOf("t".repeat(64), `${"k".repeat(127)}K`)).not.toBe(long);
-    // The border between type and key counts too.
+    // The boundary between type and key counts too.
     expect(messageIdOf("t".repeat(63), `t${"k".repeat(128)}`)).not.toBe(long);
   });
 

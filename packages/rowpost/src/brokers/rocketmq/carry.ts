@@ -1,9 +1,8 @@
 /**
- * How a message is carried in RocketMQ's fields, all of which are narrower than ours: what is legal
- * there, and what happens to the rest.
+ * A message in RocketMQ's fields, which allow fewer characters than ours.
  *
- * Nothing here throws: a key, type or header may hold any character, because other programs write
- * into the table too.
+ * Nothing here throws, because other programs write into the table too and a key, type or header
+ * may hold any character.
  */
 
 import { createHash } from "node:crypto";
@@ -11,27 +10,25 @@ import type { OutgoingMessage } from "../broker.ts";
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 import { type Failure, messageFailure } from "./rules.ts";
 
-/** Twice that would fit the column, but the broker stores each byte of it twice. */
+/** The column holds twice as many, but the broker stores each byte of the id twice. */
 const PLAIN_ID_LENGTH = 128;
 /** RocketMQ refuses a message group of 64 bytes. */
 const GROUP_BYTES = 63;
-/** Names the properties whose values are percent-encoded, separated by commas. */
 const HEADER_ENCODED = "rowpost-encoded";
-/** Names the headers whose value is empty, which RocketMQ would drop, separated by commas. */
+/** Comma-separated list of headers with an empty value, which RocketMQ would drop. */
 const HEADER_EMPTY = "rowpost-empty";
-/** Media type of the body, where it is not JSON. */
 const HEADER_CONTENT_TYPE = "content-type";
 
 const JSON_TYPE = "application/json";
 const NOT_UNRESERVED = /[^A-Za-z0-9._~-]/gu;
-// Java's isISOControl: C0, DEL and C1. Properties are stored with U+0001 and U+0002 between.
+// Java's isISOControl: C0, DEL and C1. Stored properties are separated by U+0001 and U+0002.
 const CONTROL = /\p{Cc}/u;
 
 /**
- * The message id: `type:key`, each percent-encoded, when that has at most 128 characters; else
- * `sha256-` and the hash of both. A function of the identity alone, so that every attempt has the
- * same id and a consumer's duplicates show. (It cannot be RocketMQ's own 17 bytes in hex: those
- * hold the process and the time. Any text is accepted, indexed and shown by the clients.)
+ * The message id: `type:key`, each percent-encoded, up to 128 characters; else `sha256-` and the
+ * hash of both. It depends on the identity alone, so that consumers see duplicates of later
+ * attempts. (RocketMQ's own 17 bytes in hex hold the process and the time. The clients accept,
+ * index and show any text.)
  */
 export function messageIdOf(type: string, key: string): string {
   const plain = `${percentEncode(type, NOT_UNRESERVED)}:${percentEncode(key, NOT_UNRESERVED)}`;
@@ -39,32 +36,30 @@ export function messageIdOf(type: string, key: string): string {
   return `sha256-${hash(`${type.length}:${type}:${key}`)}`;
 }
 
-/** The message type, with `_` for control characters and `|`, which parts tags. */
+/** The message type, with `_` for control characters and for `|`, which separates tags. */
 export function tagOf(type: string): string {
   const tag = type.replace(/\||\p{Cc}/gu, "_");
   return tag.trim() === "" ? "" : tag;
 }
 
-/** The message key, percent-encoded where a blank would make it two. `rowpost-key` is exact. */
+/** The message key, percent-encoded where a blank would split it. `rowpost-key` is exact. */
 export function indexKeyOf(key: string): string {
   return percentEncode(key, /[\s\p{Cc}]/gu);
 }
 
-/** The text, or `sha256-` and its hash when it is too long or holds what a group may not. */
+/** The text, or `sha256-` and its hash if it is too long or has illegal characters. */
 export function groupOf(text: string): string {
-  // A character has at most 3 bytes for each UTF-16 unit, so short texts need no counting.
+  // At most 3 bytes for each UTF-16 unit, so short texts need no counting.
   const short = text.length * 3 <= GROUP_BYTES || Buffer.byteLength(text) <= GROUP_BYTES;
   return short && text.trim() !== "" && !CONTROL.test(text) ? text : `sha256-${hash(text)}`;
 }
 
 /**
- * The user properties, name and value by turns: the headers as they are, with three additions for
- * what RocketMQ cannot carry.
+ * The user properties, alternating names and values: the headers with three additions.
  *
- * A value with a control character is percent-encoded (those characters and `%`), and the property
- * `rowpost-encoded` names it, so that a consumer can tell `%0A` from a line feed: identities must
- * stay different. A header without a value is named in `rowpost-empty`. The media type of a body
- * that is not JSON goes into `content-type`.
+ * A value with a control character is percent-encoded (those characters and `%`) and listed in
+ * `rowpost-encoded`, so that `%0A` and a line feed stay different. A header without a value is
+ * listed in `rowpost-empty`. The media type of a body that is not JSON goes into `content-type`.
  */
 export function propertiesOf(message: OutgoingMessage): string[] | Failure {
   const properties: string[] = [];
@@ -90,8 +85,8 @@ export function propertiesOf(message: OutgoingMessage): string[] | Failure {
 }
 
 /**
- * A message's headers out of the user properties that a consumer got: what `rowpost-encoded` and
- * `rowpost-empty` name is put back. Properties of other programs pass through.
+ * Restores a message's headers from the user properties of a consumed message, by `rowpost-encoded`
+ * and `rowpost-empty`. Properties of other programs pass through.
  */
 export function headersOf(properties: Iterable<readonly [name: string, value: string]>): Record<string, string> {
   const headers = Object.fromEntries(properties);
@@ -107,7 +102,6 @@ export function headersOf(properties: Iterable<readonly [name: string, value: st
   return headers;
 }
 
-/** Names separated by commas; a comma or `%` in one of them is percent-encoded. */
 function nameList(names: readonly string[]): string {
   return names.map((name) => percentEncode(name, /[%,]/gu)).join(",");
 }

@@ -1,12 +1,11 @@
 /**
- * Calls to the proxy: one channel to one endpoint at a time, the next endpoint when it fails, and
- * for each failure the answer to the one question that matters: had the request been handed to the
- * server?
+ * Calls to the proxy: one channel to one endpoint at a time, the next endpoint on failure. Each
+ * failure tells whether the request was handed to the server.
  *
- * grpc-js reconnects by itself, with two gaps that are closed here. It has no timeout for a
- * connection that is accepted but never speaks (a frozen server, a wrong port): a call would wait
- * for its whole deadline. And it goes on using a connection whose peer went silent; after a
- * deadline that channel is dropped for a fresh one.
+ * grpc-js reconnects by itself, with two gaps closed here. It has no timeout for a connection that
+ * is accepted but silent (a frozen server, a wrong port), so a call would wait for its whole
+ * deadline. And it keeps using a connection whose peer went silent; here a missed deadline replaces
+ * the channel.
  */
 
 import { onAbort } from "../../runtime/abort.ts";
@@ -33,9 +32,9 @@ import type { createCallMetadata } from "./metadata.ts";
 export interface CallFailure {
   readonly grpcCode: number;
   readonly details: string;
-  /** `ECONNREFUSED` and the like, when no connection was made. */
+  /** Such as `ECONNREFUSED`, when no connection was made. */
   readonly connectCode: string | undefined;
-  /** False: certainly not handed to the server. True: it may have been carried out. */
+  /** False: certainly not handed over. True: it may have been carried out. */
   readonly written: boolean;
 }
 
@@ -49,15 +48,12 @@ export interface Channel {
 export interface Connection {
   /** One unary call; `serialize` replaces proto-loader's. Never rejects. */
   call(method: GrpcMethod, message: unknown, options: CallOptions): Promise<CallResult>;
-  /** A call with many answers. Resolves when the server has ended it, or to why it failed. */
+  /** A call with many answers. Resolves when the server has ended it, or to the failure. */
   receive(method: GrpcMethod, message: unknown, options: ReceiveOptions): Promise<CallFailure | undefined>;
-  /** Opens a stream on the current channel. */
   stream(method: GrpcMethod): { readonly stream: GrpcStream; readonly channel: Channel };
-  /** The channel that the next call uses; made when there is none. */
   current(): Channel;
-  /** True when the current channel is connected. */
   connected(): boolean;
-  /** Drops the current channel for a fresh one, such as when the server asks for it. */
+  /** Replaces the current channel, for example when the server asks for it. */
   reconnect(): void;
   close(): void;
 }
@@ -71,7 +67,6 @@ export interface CallOptions {
 
 export interface ReceiveOptions {
   readonly timeoutMs: number;
-  /** Cancels the call. */
   readonly signal: AbortSignal;
   readonly take: (answer: unknown) => void;
 }
@@ -83,14 +78,14 @@ export interface ConnectionOptions {
   readonly metadata: ReturnType<typeof createCallMetadata>;
 }
 
-/** For a connection, with TLS and HTTP/2 settings; then the next endpoint is tried. */
+/** Time to connect, with TLS and HTTP/2 settings; then the next endpoint is tried. */
 const CONNECT_TIMEOUT_MS = 3000;
 
-/** A call that was aborted after this long without an answer makes its connection suspect. */
+/** A call aborted after this long without an answer makes its connection suspect. */
 const SILENCE_MS = 1000;
 
 /**
- * grpc-js tries again after 0.1 to 0.5 s, not up to 2 minutes: full speed half a second after the
+ * grpc-js retries after 0.1 to 0.5 s instead of up to 2 minutes: full speed half a second after the
  * server is back, for two refused connections a second.
  */
 const CHANNEL_OPTIONS: Readonly<Record<string, unknown>> = {
@@ -99,7 +94,7 @@ const CHANNEL_OPTIONS: Readonly<Record<string, unknown>> = {
   // Finds a restarted pod's new address within 2 s instead of 30.
   "grpc.dns_min_time_between_resolutions_ms": 2000,
   "grpc.service_config_disable_resolution": 1,
-  // `close` closes its sockets, and no other adapter shares a suspect one.
+  // Lets `close` close its sockets, and keeps suspect ones from other adapters.
   "grpc.use_local_subchannel_pool": 1,
   "grpc.max_send_message_length": -1,
   "grpc.enable_channelz": 0,
@@ -125,7 +120,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     return channel;
   };
   const drop = (channel: Channel): void => {
-    if (channels.get(channel.endpoint) !== channel) return; // dropped already
+    if (channels.get(channel.endpoint) !== channel) return;
     channels.delete(channel.endpoint);
     channel.client.close(); // lets its running calls end
   };
@@ -161,7 +156,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       try {
         return await call(method, message, callOptions);
       } catch (error) {
-        // Before anything is written: certificates that are none, a channel closed just now.
+        // Thrown before anything is written: invalid certificates, or a channel just closed.
         return notWritten(GRPC_UNAVAILABLE, describeError(error), lifetime.aborted ? "CLOSED" : "CLIENT_ERROR");
       }
     },
@@ -196,7 +191,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   };
 }
 
-/** Other status codes come from the server, or our own abort. */
+/** Other status codes come from the server, or from our own abort. */
 function concernsEndpoint(failure: CallFailure): boolean {
   return failure.grpcCode === GRPC_UNAVAILABLE || failure.grpcCode === GRPC_DEADLINE_EXCEEDED;
 }
@@ -260,7 +255,7 @@ function receiveOn(
     answers.on("data", take);
     answers.on("error", ({ code = 2, details = "", message: words }) => {
       forget();
-      // What was asked for had no effect that must not happen twice.
+      // The request had no effect that must not happen twice.
       resolve({ grpcCode: code, details: details === "" ? words : details, connectCode: undefined, written: true });
     });
     answers.on("end", () => {
@@ -270,12 +265,12 @@ function receiveOn(
   });
 }
 
-/** True once a call would learn at once about the connection; false after the deadline. */
+/** True once a call would fail or succeed at once; false after the deadline. */
 async function connecting(client: GrpcClient, deadline: number, scope: AbortScope): Promise<boolean> {
   const channel = client.getChannel();
   while (!scope.aborted) {
     const state = channel.getConnectivityState(true);
-    // A failed connection: the call fails at once, with the reason.
+    // On a failed connection the call fails at once, with the reason.
     if (state === CHANNEL_READY || state === CHANNEL_TRANSIENT_FAILURE) return true;
     if (Date.now() >= deadline) return false;
     await new Promise<void>((resolve) => {
@@ -286,7 +281,7 @@ async function connecting(client: GrpcClient, deadline: number, scope: AbortScop
           resolve();
         });
       } catch {
-        resolve(); // closed meanwhile: the call says so
+        resolve(); // closed meanwhile: the call reports it
       }
     });
     if (client.getChannel().getConnectivityState(false) > CHANNEL_TRANSIENT_FAILURE) return true;

@@ -5,7 +5,6 @@ import { serviceDefinition } from "./definition.ts";
 
 const protos = fileURLToPath(new URL("../../../proto", import.meta.url));
 
-/** Methods of a service, or fields and values of a message or enum. */
 function contents(definition: PackageDefinition): Record<string, unknown> {
   const ours = Object.entries(definition).filter(([name]) => name.startsWith("apache."));
   return Object.fromEntries(

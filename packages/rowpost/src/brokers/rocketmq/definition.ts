@@ -1,7 +1,6 @@
 /** Written by tools/rocketmq-definition.mjs from packages/rowpost/proto (Apache-2.0). */
 import { inflateRawSync } from "node:zlib";
 
-/** What RocketMQ's clients and servers say to each other, as protobufjs keeps it. */
 export function serviceDefinition(): object {
   return JSON.parse(inflateRawSync(Buffer.from(DEFLATED, "base64")).toString("utf8")) as object;
 }

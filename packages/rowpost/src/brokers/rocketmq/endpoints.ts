@@ -1,5 +1,3 @@
-/** Addresses of the proxy. */
-
 import { isIPv4, isIPv6 } from "node:net";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";

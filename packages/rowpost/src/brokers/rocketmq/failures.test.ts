@@ -11,8 +11,7 @@ describe("failureOfStatus", () => {
     expect(failureOfStatus({ code: "OK", message: "OK" })).toBeUndefined();
   });
 
-  // Texts as RocketMQ 5.5.0 says them; the ones marked * were not provoked and are taken from the
-  // protos' comments.
+  // Texts of RocketMQ 5.5.0; those marked * come from the protos' comments and were not provoked.
   test.each([
     ["MESSAGE_BODY_TOO_LARGE", "", "message", false],
     ["MESSAGE_BODY_EMPTY", "", "message", false],

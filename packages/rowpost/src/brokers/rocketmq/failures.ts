@@ -1,9 +1,8 @@
 /**
- * What a failure is about: RocketMQ's answer codes and gRPC's own status codes, mapped to the
- * scopes of the broker contract.
+ * Maps RocketMQ's answer codes and gRPC's status codes to the scopes of the broker contract.
  *
- * RocketMQ answers gRPC OK with a code of its own inside; gRPC fails only when there is no answer.
- * The codes and their texts were provoked on RocketMQ 5.5.0 unless a comment says otherwise.
+ * RocketMQ answers gRPC OK with its own code inside; gRPC fails only without an answer. Codes and
+ * texts were provoked on RocketMQ 5.5.0 unless a comment says otherwise.
  */
 
 import { failedBy } from "../publishing/failures.ts";
@@ -31,7 +30,7 @@ import {
   WRONG_KEYS,
 } from "./rules.ts";
 
-/** `Status` of an answer. A code that the protos do not know comes as a number. */
+/** `Status` of an answer. A code unknown to the protos is a number. */
 export interface RocketmqStatus {
   readonly code?: string | number | undefined;
   readonly message?: string | undefined;
@@ -59,7 +58,7 @@ const RULES: Readonly<Record<string, Rule>> = {
     ...NEVER,
     advice: "fewer or shorter headers: RocketMQ takes 128 of them and 16 KB in all",
   },
-  // Topics are made and changed while messages wait, so both of these can come right by themselves.
+  // Topics are created and changed while messages wait, so both can resolve themselves.
   TOPIC_NOT_FOUND: NO_TOPIC,
   NOT_FOUND: { scope: "message", routeIsWrong: true },
   MESSAGE_PROPERTY_CONFLICT_WITH_TYPE: { scope: "message", routeIsWrong: true },
@@ -67,11 +66,11 @@ const RULES: Readonly<Record<string, Rule>> = {
   PAYMENT_REQUIRED: EVERYTHING,
   CLIENT_ID_REQUIRED: EVERYTHING,
   TOO_MANY_REQUESTS: LATER,
-  // Not provoked. The primary stores the message, but has no replica to copy it to: not
-  // acknowledged, so not sent. That may last, so no attempt is counted; and as each probe leaves a
-  // copy, no time is named, and the topic rests longer each time.
+  // Not provoked. The primary stores the message without a replica to copy it to, so it is not
+  // acknowledged. This may last, so no attempt is counted. Each probe leaves a copy, so no time is
+  // given and the topic rests longer each time.
   HA_NOT_AVAILABLE: { scope: "destination" },
-  // Not provoked. The proxy, flush or replica got no answer in time: it may be stored.
+  // Not provoked. The proxy, flush or replica timed out: it may be stored.
   PROXY_TIMEOUT: MAY_BE_STORED,
   MASTER_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
   SLAVE_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
@@ -82,16 +81,14 @@ const RULES: Readonly<Record<string, Rule>> = {
 };
 
 /**
- * 50001 says "internal error" for two different things: a batch that is too large, which must be
- * divided, and a broker that cannot store now, where dividing 32 messages would only make 63
- * failing requests. The text tells them apart; these are the second kind. "create mapped file
- * failed, server is busy or broken" is what a broker says whose disk is too slow for a new log file
- * (from its source, not provoked).
+ * 50001 ("internal error") means either a batch that is too large and must be divided, or a broker
+ * that cannot store now, where dividing 32 messages would only make 63 failing requests. These
+ * texts identify the second case. "create mapped file failed, server is busy or broken" means a
+ * disk too slow for a new log file (from the source, not provoked).
  */
 const CANNOT_STORE_NOW =
   /disk is full|not available now|\bbusy\b|flow control|connect to .* failed|no such broker|slave/i;
 
-/** The failure that an answer's status means; undefined for success. */
 export function failureOfStatus(status: RocketmqStatus | undefined): Failure | undefined {
   const code = status?.code ?? "CODE_UNSPECIFIED";
   if (code === "OK" || code === 20_000) return undefined;
@@ -104,7 +101,7 @@ export function failureOfStatus(status: RocketmqStatus | undefined): Failure | u
 
 function ruleOf(code: string | number, words: string): Rule {
   if (typeof code === "number") return ruleOfNumber(code);
-  // What SendMessage calls a topic that it does not know; QueryRoute says TOPIC_NOT_FOUND.
+  // SendMessage's answer for an unknown topic; QueryRoute says TOPIC_NOT_FOUND.
   if (code === "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE" && /expected type is UNSPECIFIED/i.test(words)) return NO_TOPIC;
   if (code === "UNAUTHORIZED") return ruleOfUnauthorized(words);
   if (code === "INTERNAL_SERVER_ERROR" || code === "INTERNAL_ERROR") {
@@ -114,7 +111,7 @@ function ruleOf(code: string | number, words: string): Rule {
   return RULES[code] ?? UNEXPLAINED;
 }
 
-/** Codes newer than the protos: by their class, as the protos group them. */
+/** For codes newer than the protos: by class, as the protos group them. */
 function ruleOfNumber(code: number): Rule {
   const group = Math.floor(code / 100);
   if (group === 400 || group === 413 || group === 431) return NEVER;
@@ -123,18 +120,20 @@ function ruleOfNumber(code: number): Rule {
   return UNEXPLAINED;
 }
 
-/** One code for a wrong secret, which concerns everything, and for a missing right to one topic. */
+/**
+ * One code for a wrong secret, which concerns everything, and for a missing permission on one
+ * topic.
+ */
 function ruleOfUnauthorized(words: string): Rule {
   return /permission to access topic/i.test(words) ? NO_RIGHT : WRONG_KEYS;
 }
 
-/** The failure of a call that got no answer. */
 export function failureOfCall(call: CallFailure): Failure {
   const name = call.connectCode ?? grpcName(call.grpcCode);
   return failedBy(ruleOfCall(call), name, plainDetails(call.details));
 }
 
-/** grpc-js wraps the reason of a failed connection in three layers of words. */
+/** grpc-js wraps the reason of a failed connection in three layers of text. */
 function plainDetails(details: string): string {
   return (
     /^No connection established\. Last error: (?:Error: )?(.+?)\.?(?: Resolution note:.*)?$/s.exec(details)?.[1] ??
@@ -147,7 +146,7 @@ function ruleOfCall(call: CallFailure): Rule {
   switch (call.grpcCode) {
     case GRPC_UNAUTHENTICATED:
     case GRPC_PERMISSION_DENIED:
-    case GRPC_UNIMPLEMENTED: // something that speaks HTTP/2 but is not RocketMQ
+    case GRPC_UNIMPLEMENTED: // an HTTP/2 server that is not RocketMQ
       return EVERYTHING;
     case GRPC_RESOURCE_EXHAUSTED:
       return /larger than max|exceeds maximum|too large/i.test(call.details) ? NEVER : LATER;
@@ -156,7 +155,7 @@ function ruleOfCall(call: CallFailure): Rule {
     case GRPC_UNAVAILABLE:
       return MAY_BE_STORED;
     default:
-      // A server that chokes, perhaps on one message: its neighbors are given another chance.
+      // One message may have broken the server; its neighbors get another chance.
       return { scope: "unknown", divisible: true };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The two optional peers, and the few things of them that are called here, as structural types:
- * `rowpost/rocketmq` can be type-checked and bundled without them.
+ * Structural types of the two optional peers, so that `rowpost/rocketmq` can be type-checked and
+ * bundled without them.
  */
 
 import { loadedPeer } from "../settings/peer.ts";
@@ -10,21 +10,17 @@ export interface GrpcMetadata {
   set(name: string, value: string): void;
 }
 
-/** Why a call failed: a gRPC status code and the words for it. */
 export interface GrpcError {
   readonly code?: number | undefined;
   readonly details?: string | undefined;
   readonly message: string;
 }
 
-/** A running unary call. */
 export interface GrpcCall {
   cancel(): void;
-  /** `address:port` once it was given to a connection; before, the target or `unknown`. */
   getPeer(): string;
 }
 
-/** A running call with many answers. */
 export interface GrpcAnswers {
   cancel(): void;
   on(event: "data", listener: (message: unknown) => void): void;
@@ -32,7 +28,6 @@ export interface GrpcAnswers {
   on(event: "end", listener: () => void): void;
 }
 
-/** A running stream in both directions. */
 export interface GrpcStream extends GrpcAnswers {
   write(message: unknown): void;
   end(): void;
@@ -47,7 +42,6 @@ interface GrpcChannel {
 type Serialize = (message: unknown) => Buffer;
 type Deserialize = (bytes: Buffer) => unknown;
 
-/** `Client` of grpc-js: one channel. */
 export interface GrpcClient {
   makeUnaryRequest(
     path: string,
@@ -77,7 +71,6 @@ export interface GrpcClient {
   close(): void;
 }
 
-/** What a connection trusts and proves; made by grpc-js. */
 export type GrpcCredentials = object;
 
 interface GrpcModule {
@@ -99,7 +92,6 @@ interface GrpcModule {
   };
 }
 
-/** One method of the service as proto-loader describes it. */
 export interface GrpcMethod {
   readonly path: string;
   readonly requestSerialize: Serialize;
@@ -110,7 +102,7 @@ interface ProtoLoaderModule {
   fromJSON(json: object, options: object): Readonly<Record<string, unknown>>;
 }
 
-/** The methods of `apache.rocketmq.v2.MessagingService` that are called. */
+/** The methods of `apache.rocketmq.v2.MessagingService` that are used. */
 export type MethodName =
   | "AckMessage"
   | "ChangeInvisibleDuration"
@@ -127,11 +119,9 @@ export interface GrpcRuntime {
   readonly methods: Readonly<Record<MethodName, GrpcMethod>>;
 }
 
-/** Connectivity states of grpc-js. */
 export const CHANNEL_READY = 2;
 export const CHANNEL_TRANSIENT_FAILURE = 3;
 
-/** gRPC status codes that are told apart. */
 export const GRPC_CANCELLED = 1;
 export const GRPC_DEADLINE_EXCEEDED = 4;
 export const GRPC_PERMISSION_DENIED = 7;
@@ -145,7 +135,7 @@ const GRPC_NAMES =
     " ",
   );
 
-/** `GRPC_UNAVAILABLE` for 14: the name that goes into a result's `code`. */
+/** Such as `GRPC_UNAVAILABLE` for 14: a result's `code`. */
 export function grpcName(code: number): string {
   return `GRPC_${GRPC_NAMES[code] ?? code}`;
 }
@@ -155,7 +145,7 @@ let loaded: Promise<GrpcRuntime> | undefined;
 /** Loads the peers and the protos, once per process (60 ms). Rejects with `MissingPeerError`. */
 export function loadGrpc(): Promise<GrpcRuntime> {
   loaded ??= load().catch((error: unknown) => {
-    loaded = undefined; // installed meanwhile? then the next call finds it
+    loaded = undefined; // so that the next call finds a peer installed meanwhile
     throw error;
   });
   return loaded;
@@ -166,8 +156,8 @@ async function load(): Promise<GrpcRuntime> {
   const grpc = await loadedPeer<GrpcModule>(import("@grpc/grpc-js"), "@grpc/grpc-js", {
     neededFor,
     range: "^1.13.0",
-    // Up to 1.12 a call whose connection broke looks as if it had never been written. The constant
-    // came with 1.13.
+    // Up to 1.12 a call on a broken connection looks as if it had never been written. 1.13
+    // introduced this constant.
     fits: ({ experimental }) => experimental?.SUBCHANNEL_ARGS_EXCLUDE_KEY_PREFIX !== undefined,
   });
   const loader = await loadedPeer<ProtoLoaderModule>(import("@grpc/proto-loader"), "@grpc/proto-loader", {

@@ -30,13 +30,12 @@ export { headersOf as decodeRocketmqHeaders } from "./carry.ts";
 export type { RocketmqOptions } from "./options.ts";
 export { rocketmqOptionsFromUrl } from "./url.ts";
 
-/** What RocketMQ takes unless it is configured otherwise. */
 const DEFAULT_MAX_BODY_BYTES = 4_194_304;
 
 /**
- * A broker that publishes to RocketMQ 5. Opens nothing until the first `publish` or `check`. Throws
- * `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is its own id,
- * made from type and key, the same for every attempt.
+ * A broker that publishes to RocketMQ 5. Connects at the first `publish` or `check`. Throws
+ * `ConfigurationError` for invalid options. The receipt (`message_id`) is an id made from type and
+ * key, the same for every attempt.
  */
 export function rocketmq(options: RocketmqOptions): Broker {
   const settings = settingsFrom(options);
@@ -103,7 +102,6 @@ function openWith(runtime: GrpcRuntime, settings: Settings): Publishing {
   return { settings, runtime, ...client, routes, window, onUnordered: createWarner(settings) };
 }
 
-/** Warns once for each topic. */
 function createWarner({ unorderedTopic, onWarning }: Settings): Publishing["onUnordered"] {
   const warned = new Set<string>();
   return (topic, accepts) => {
@@ -116,7 +114,6 @@ function createWarner({ unorderedTopic, onWarning }: Settings): Publishing["onUn
   };
 }
 
-/** Topics that are remembered as warned of. */
 const MAX_WARNED = 1000;
 
 function routeOf(result: CallResult): RouteAnswer {
@@ -133,7 +130,7 @@ interface RouteResponse {
   readonly messageQueues?: readonly { readonly acceptMessageTypes?: readonly string[] }[];
 }
 
-/** A route that was not told: no message was handed over, whatever happened to the question. */
+/** A failed route query: no message was handed over. */
 function routeFailure(result: CallResult): Failure | undefined {
   if (!result.ok) {
     const failure = failureOfCall(result);
@@ -145,7 +142,7 @@ function routeFailure(result: CallResult): Failure | undefined {
   return failure;
 }
 
-/** A heartbeat: signed, without a topic, and without a session answered "unknown client". */
+/** A signed heartbeat without a topic; without a session it is answered "unknown client". */
 async function checkWith({ runtime, connection }: Publishing, settings: Settings): Promise<void> {
   const result = await connection.call(runtime.methods.Heartbeat, PRODUCER, {
     timeoutMs: settings.requestTimeoutMs,

@@ -1,5 +1,3 @@
-/** The headers of every call: who we are, and the signature. */
-
 import { createHmac } from "node:crypto";
 import type { AccessKeys } from "./access-keys.ts";
 import type { GrpcMetadata, GrpcRuntime } from "./grpc.ts";
@@ -11,13 +9,12 @@ export interface CallMetadataOptions {
   readonly keys: AccessKeys | undefined;
 }
 
-/** The version of the gRPC protocol's clients that this one behaves like; servers log it. */
 export const CLIENT_VERSION = "5.0.0";
 
 /**
- * Makes the metadata of the next call. The signature covers nothing but the time in seconds, so one
- * set serves all calls of a second (grpc-js copies it for each). No request id: it is optional, and
- * a header that differs from call to call cannot be compressed.
+ * Returns the metadata of the next call. The signature covers only the time in seconds, so one set
+ * serves all calls of a second (grpc-js copies it for each). The optional request id is left out,
+ * because a header that changes with each call cannot be compressed.
  */
 export function createCallMetadata(options: CallMetadataOptions): () => GrpcMetadata {
   let second = -1;

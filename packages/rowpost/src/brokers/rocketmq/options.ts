@@ -1,5 +1,3 @@
-/** Options of the RocketMQ broker, and what is checked before anything is opened. */
-
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type Checked, numberKinds, numbersOf, timeoutBounds } from "../settings/checked.ts";
@@ -10,15 +8,15 @@ import { type Endpoint, endpointsFrom } from "./endpoints.ts";
 /** Options of {@link rocketmq}. */
 export interface RocketmqOptions {
   /**
-   * gRPC address of the proxy, `host:port` (8081 when left out; IPv6 in brackets); several as a
-   * list or separated by commas. The first one that answers is used until it fails, then the next.
+   * gRPC addresses of the proxy, `host:port` (default port 8081; IPv6 in brackets), as a list or
+   * comma-separated. The first that answers is used until it fails, then the next.
    */
   readonly endpoints: string | readonly string[];
   /** Namespace of the topics. Default: none. */
   readonly namespace?: string | undefined;
-  /** TLS with the usual authorities (`true`), or with these settings. Default false: plaintext. */
+  /** TLS with the default authorities (`true`) or with these settings. Default false: plaintext. */
   readonly tls?: boolean | TlsOptions | undefined;
-  /** Access key and its secret, where the cluster asks for them. */
+  /** Access key, if the cluster requires one. */
   readonly accessKey?: string | undefined;
   /** Secret of `accessKey`. */
   readonly secretKey?: string | undefined;
@@ -26,17 +24,17 @@ export interface RocketmqOptions {
   readonly sessionToken?: string | undefined;
   /** Most messages without a group in one request, 1 to 1024. Default 256. */
   readonly batchSize?: number | undefined;
-  /** Most requests on their way at once, over all publish calls, 1 to 1024. Default 64. */
+  /** Most requests in flight, over all publish calls, 1 to 1024. Default 64. */
   readonly maxInFlight?: number | undefined;
-  /** Of one request, 100 to 600,000 ms. Default 10,000. Afterwards its outcome is unknown. */
+  /** Time for one request, 100 to 600,000 ms. Default 10,000. After it the outcome is unknown. */
   readonly requestTimeoutMs?: number | undefined;
   /**
-   * What to do with a message that has an ordering key on a topic that is not FIFO, and so keeps no
-   * order at the consumer: publish it one after the other and warn once for the topic (`warn`, the
-   * default), without the warning (`publish`), or let the message fail (`fail`).
+   * For a message with an ordering key on a topic that is not FIFO, and so unordered for consumers:
+   * publish one after the other with a warning for the topic (`warn`, the default), without it
+   * (`publish`), or fail the message (`fail`).
    */
   readonly unorderedTopic?: "warn" | "publish" | "fail" | undefined;
-  /** Takes warnings. Default: `process.emitWarning`. */
+  /** Receives warnings. Default: `process.emitWarning`. */
   readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
@@ -60,9 +58,12 @@ const NUMBERS = {
    * More than 256 gains little, and more messages share the fate of one request.
    */
   batchSize: [256, 1, 1024],
-  /** FIFO, one a request: 2.5-2.9k/s with 16 in flight, 3.2-5.1k with 32, 5.3-7.7k from 64 on. */
+  /**
+   * FIFO, one message a request: 2.5-2.9k/s with 16 in flight, 3.2-5.1k with 32, 5.3-7.7k from 64
+   * on.
+   */
   maxInFlight: [64, 1, 1024],
-  /** A stalled disk, or collection of garbage. After it a retry can make a duplicate. */
+  /** Allows for a stalled disk or garbage collection. A later retry can make a duplicate. */
   requestTimeoutMs: timeoutBounds(10_000),
 } as const;
 
@@ -100,7 +101,9 @@ function keysFrom(options: RocketmqOptions): AccessKeys | undefined {
   return keys;
 }
 
-/** A gRPC header takes printable ASCII. The error does not repeat it: it may be a secret. */
+/**
+ * A gRPC header holds printable ASCII. The error leaves the value out, since it may be a secret.
+ */
 function carried(name: string, value: string): string {
   if (/^[\x20-\x7e]*$/.test(value)) return value;
   throw new ConfigurationError(

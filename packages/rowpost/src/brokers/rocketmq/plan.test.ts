@@ -34,7 +34,6 @@ function plan(types: readonly string[], batch: readonly PlacedMessage[], changes
   });
 }
 
-/** Indices by lane and request. */
 function shape({ lanes }: Plan): number[][][] {
   return lanes.map((lane) => lane.map((request) => request.map(({ index }) => index)));
 }

@@ -19,41 +19,34 @@ import { messageBytes, WIRE_FIFO, WIRE_NORMAL, type WireMessage } from "./wire.t
 
 export interface Item extends Placed {
   readonly wire: WireMessage;
-  /** Bytes that it adds to a request, at most. */
   readonly bytes: number;
 }
 
-/** Requests of one lane go one after the other, lanes side by side. */
+/** Requests of one lane go one after the other, lanes in parallel. */
 export type Lane = readonly (readonly Item[])[];
 
 export interface Plan {
   readonly lanes: Lane[];
-  /** Messages that cannot go out as they are. */
   readonly refused: { readonly placed: Placed; readonly failure: Failure }[];
-  /** Messages with an ordering key that this topic cannot keep in order. */
+  /** Number of messages with an ordering key that this topic cannot keep in order. */
   readonly unordered: number;
 }
 
 export interface PlanOptions {
   readonly topic: string;
-  /** Message types that the topic takes. */
   readonly accepts: ReadonlySet<string>;
   readonly batchSize: number;
-  /** Most bytes of one request with several messages. */
   readonly maxRequestBytes: number;
-  /** Largest body that the server said it takes. */
   readonly maxBodyBytes: number | undefined;
-  /** Fail keyed messages of a topic without order, instead of publishing them one by one. */
+  /** Fail messages with a key on an unordered topic instead of publishing them one by one. */
   readonly refuseUnordered: boolean;
 }
 
 export function planTopic(messages: readonly PlacedMessage[], options: PlanOptions): Plan {
   const lanes: Lane[] = [];
   const refused: Plan["refused"] = [];
-  /** Batched: the messages of a key together, the others alone. */
   const units: Item[][] = [];
   const unitOfKey = new Map<string, Item[]>();
-  /** One by one, by group. */
   const singles = new Map<string, Item[][]>();
   let unordered = 0;
 
@@ -90,7 +83,7 @@ function append(lists: Map<string, Item[][]>, name: string, request: Item[]): vo
   else list.push(request);
 }
 
-/** Fills requests with whole units; one that must be cut goes on in the same lane. */
+/** Fills requests with whole units. A unit that must be split continues in the same lane. */
 function packUnits(units: readonly (readonly Item[])[], options: PlanOptions): Lane[] {
   const lanes: Item[][][] = [];
   let request: Item[] = [];
@@ -143,7 +136,6 @@ type Kind = Pick<WireMessage, "messageType" | "group">;
 
 const NORMAL: Kind = { messageType: WIRE_NORMAL, group: undefined };
 
-/** How the message goes out on this topic. */
 function kindOf(
   { orderingKey, key }: OutgoingMessage,
   { accepts, refuseUnordered, topic }: PlanOptions,
@@ -157,7 +149,7 @@ function kindOf(
     );
   }
   if (accepts.has("NORMAL") || accepts.has("MESSAGE_TYPE_UNSPECIFIED")) return NORMAL;
-  // It must have a group: the key spreads messages over the queues.
+  // It must have a group; the key spreads messages over the queues.
   if (accepts.has("FIFO")) return { messageType: WIRE_FIFO, group: groupOf(key) };
   return conflict(
     `topic ${topic} takes ${list(accepts)} messages only; create it with message.type=NORMAL, FIFO or MIXED`,

@@ -1,7 +1,7 @@
 /**
- * What a real RocketMQ cannot be made to say on demand: throttling, answers for each message, a
- * server that forgets us or sends us elsewhere. An in-process gRPC server with the same protos says
- * it. Everything that a real server can say is tested on one.
+ * Answers that a real RocketMQ does not give on demand: throttling, an answer for each message, a
+ * server that forgets or redirects us. An in-process gRPC server with the same protos gives them.
+ * Everything else is tested on a real server.
  */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
@@ -27,11 +27,9 @@ interface FakeProxy {
   readonly endpoint: string;
   readonly calls: { readonly name: string; readonly request: unknown; readonly metadata: grpc.Metadata }[];
   readonly streams: grpc.ServerDuplexStream<unknown, unknown>[];
-  /** Answers, by method; the default is OK. */
+  /** By method; the default is OK. */
   answers: Record<string, (request: Request) => object>;
-  /** Settings that the telemetry answers with. */
   maxBodySize: number;
-  /** Messages in each SendMessage so far. */
   sizes(): number[];
   close(): void;
 }
@@ -119,7 +117,7 @@ const status = (code: string, message = ""): object => ({ status: { code, messag
 
 describe("closing", () => {
   test("while a heartbeat and a check wait for a connection: both end in words, and nothing is left to end the process", async () => {
-    // Accepts, and never says anything.
+    // Accepts connections and stays silent.
     const silent = createServer().listen(0, "127.0.0.1");
     await once(silent, "listening");
     closing.push(() => silent.close());

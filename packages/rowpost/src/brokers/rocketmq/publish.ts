@@ -1,5 +1,3 @@
-/** How messages are handed to RocketMQ: the requests of each topic, as its type asks for. */
-
 import { hostname } from "node:os";
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
@@ -24,11 +22,10 @@ export interface Publishing {
   readonly session: Session;
   readonly routes: Routes;
   readonly window: Window;
-  /** Called when keyed messages went to a topic that keeps no order. */
   readonly onUnordered: (topic: string, accepts: ReadonlySet<string>) => void;
 }
 
-/** The server refuses about 4 MB; from 512 KB on a larger request gains nothing. */
+/** The server refuses about 4 MB; above 512 KB a larger request gains nothing. */
 const MAX_REQUEST_BYTES = 1_048_576;
 
 export async function publishBatch(
@@ -40,7 +37,7 @@ export async function publishBatch(
     count: batch.length,
     scope,
     window: publishing.window,
-    // No `leave`: whether a request was written shows when it has been cancelled.
+    // No `leave`: only the end of a request shows whether it was written.
     carrier: (own) => ({
       hand(load) {
         own.settleBy(load, send(publishing, load, scope));
@@ -89,7 +86,6 @@ async function startTopic(
   for (const lane of plan.lanes) startRequests(call, topic, lane);
 }
 
-/** The receipts of a request, or why it was not acknowledged. */
 async function send(
   publishing: Publishing,
   { destination: topic, items }: Load<Item>,
@@ -109,7 +105,6 @@ async function send(
 const BORN_HOST = hostname();
 const asItIs = (request: unknown): Buffer => request as Buffer;
 
-/** What a failure says of what is known of topics. */
 function concluded({ routes }: Publishing, topic: string, failure: Failure): Failure {
   if (failure.scope === "connection") routes.expireAll();
   return failure.routeIsWrong ? routes.contradicted(topic, failure) : failure;
@@ -123,7 +118,7 @@ interface SendAnswer {
 function failureOfAnswer({ status, entries }: SendAnswer): Failure | undefined {
   const failure = failureOfStatus(status);
   if (failure !== undefined) return failure;
-  // One entry stands for a whole batch today; every one that is there must be good.
+  // Currently one entry stands for a whole batch. Every entry must be good.
   for (const entry of entries ?? []) {
     const refused = entry.status === undefined ? undefined : failureOfStatus(entry.status);
     if (refused !== undefined) return refused;

@@ -1,5 +1,3 @@
-/** What the server says about topics: whether one exists, and which kinds of messages it takes. */
-
 import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { Failure } from "./rules.ts";
 
@@ -8,52 +6,53 @@ export interface Route {
   readonly accepts: ReadonlySet<string>;
 }
 
-/** What is known of a topic; each protocol has its own idea of a route. */
+/** A topic's route or failure; the route's type depends on the protocol. */
 export type RouteAnswer<Found = Route> =
   | { readonly route: Found; readonly failure?: undefined }
   | { readonly route?: undefined; readonly failure: Failure };
 
 export interface Routes<Found = Route> {
-  /** Asked for when it is not known. After 30 s it is used once more while it is asked for. */
+  /** Queries an unknown topic. After 30 s the cached answer is used while it is refreshed. */
   find(topic: string): RouteAnswer<Found> | Promise<RouteAnswer<Found>>;
-  /** The server contradicted it: it is asked for anew. Returns the failure, perhaps milder. */
+  /**
+   * The server contradicted the route, so it is queried anew. Returns the failure, perhaps milder.
+   */
   contradicted(topic: string, failure: Failure): Failure;
-  /** All are asked for anew: after a lost connection a broker may have other topics. */
+  /** Queries all anew: after a lost connection a broker may have other topics. */
   expireAll(): void;
-  /** Topics that exist, for the telemetry settings. */
   topics(): string[];
 }
 
 /** As the official clients do. */
 const REFRESH_AFTER_MS = 30_000;
-/** A missing topic is asked for so often at most; the proxy may not see a new one for 20 s. */
+/**
+ * Shortest interval between queries of a missing topic; the proxy may not see a new one for 20 s.
+ */
 const MISSING_FOR_MS = 1000;
 /**
- * A topic that was there and is missing now is first taken for a broker that restarts: the proxy
- * answers before its broker has registered its topics (seen for 10 s after a SIGKILL), and attempts
- * must not be counted for that. Its last route goes on meanwhile, as the broker may store messages
- * all that time; where it does not, SendMessage says so. After this long it is taken for deleted.
+ * A known topic that is suddenly missing is first taken for a restarting broker: the proxy answers
+ * before its broker has registered its topics (seen for 10 s after a SIGKILL), and that must not
+ * cost attempts. Its last route stays in use, as the broker may store messages all the time; if
+ * not, SendMessage fails. After this long the topic counts as deleted.
  */
 const RESTART_MS = 60_000;
-/** Topics come out of a table, so a faulty program can make up any number of them. */
+/** A faulty program can put any number of topics into the table. */
 const MAX_TOPICS = 4096;
 
 interface Entry<Found> {
   answer: RouteAnswer<Found>;
-  /** Monotonic; asked again from then on. */
+  /** Monotonic; refreshed from then on. */
   refreshAt: number;
-  /** It has been there. */
   readonly known: boolean;
-  /** What the server said of it then, unless it has contradicted that. */
+  /** The last route, unless the server contradicted it. */
   lastRoute: RouteAnswer<Found> | undefined;
-  /** Monotonic; since when a known topic is said to be missing. */
+  /** Monotonic; when a known topic was first missing. */
   missingSince: number | undefined;
 }
 
 export interface RoutesOptions<Found = Route> {
-  /** Asks the server. Never rejects. */
+  /** Never rejects. */
   readonly query: (topic: string) => Promise<RouteAnswer<Found>>;
-  /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 
@@ -62,7 +61,7 @@ export function createRoutes<Found = Route>({ query, now }: RoutesOptions<Found>
   const shared = oneAtATime<RouteAnswer<Found>>();
 
   const keep = (topic: string, entry: Entry<Found>): RouteAnswer<Found> => {
-    entries.delete(topic); // to the end of the map: the oldest goes first
+    entries.delete(topic); // moves it to the end of the map: the oldest is evicted first
     entries.set(topic, entry);
     for (const oldest of entries.keys()) {
       if (entries.size <= MAX_TOPICS) break;
@@ -87,7 +86,7 @@ export function createRoutes<Found = Route>({ query, now }: RoutesOptions<Found>
       return keep(topic, { answer, refreshAt, known: true, lastRoute: answer, missingSince: undefined });
     }
     if (answer.failure.scope === "message") return missing(topic, answer.failure, false);
-    // "Not reachable" says nothing about the topic: the last good route goes on.
+    // "Not reachable" says nothing about the topic, so the last good route stays.
     const before = entries.get(topic);
     if (before !== undefined) before.refreshAt = now() + MISSING_FOR_MS;
     return answer;
@@ -111,7 +110,7 @@ export function createRoutes<Found = Route>({ query, now }: RoutesOptions<Found>
         return { ...(answer.failure ?? failure), routeIsWrong: false };
       }
       entry.answer = { failure };
-      // While the proxy does not know the new type yet, the old one would only be refused.
+      // Until the proxy knows the new type, messages of the old one would be refused.
       entry.lastRoute = undefined;
       entry.refreshAt = Number.NEGATIVE_INFINITY;
       return { ...failure, routeIsWrong: false };

@@ -1,7 +1,7 @@
 /**
- * What makes us a known producer, or consumer: a telemetry stream that carries settings both ways,
- * and heartbeats. Messages are accepted without, but the server tells its limits here, drops idle
- * connections after 120 s, and lists producers for operators by their sessions.
+ * Registers us as a producer or consumer: a telemetry stream with settings both ways, and
+ * heartbeats. Messages are accepted without it, but it carries the server's limits, prevents the
+ * disconnect after 120 idle seconds, and lists producers for operators.
  */
 
 import { randomUUID } from "node:crypto";
@@ -13,19 +13,18 @@ import type { GrpcRuntime, GrpcStream } from "./grpc.ts";
 import { CLIENT_VERSION, createCallMetadata } from "./metadata.ts";
 import type { Settings } from "./options.ts";
 
-/** The session with whatever server the connection leads to at the moment. */
 export interface Session {
-  /** Opens the session where there is none; free when all is well. */
+  /** Opens the session if needed; cheap otherwise. */
   touch(): void;
-  /** Has the server answered our settings? Without that a consumer gets nothing. */
+  /** Whether the server has answered our settings. A consumer gets nothing before. */
   isKnown(): boolean;
-  /** Why the last stream of settings ended; undefined while the server takes them. */
+  /** Why the last telemetry stream ended. Undefined while it works. */
   trouble(): string | undefined;
-  /** Largest body, from the server's settings; undefined until they came. */
+  /** Largest body from the server's settings; undefined until they arrive. */
   maxBodyBytes(): number | undefined;
-  /** Deliveries of a message to the group; undefined until the server's settings came. */
+  /** Deliveries of a message to the group; undefined until the server's settings arrive. */
   maxDeliveries(): number | undefined;
-  /** Tells the server that it ends, and ends timers and stream. Never rejects. */
+  /** Tells the server, and ends timers and stream. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -34,13 +33,11 @@ export interface SessionOptions {
   readonly connection: Connection;
   readonly namespace: string;
   readonly requestTimeoutMs: number;
-  /** Topics that messages go to. */
   readonly topics: () => string[];
-  /** For a consumer: its group and its subscription, as the protocol has them. */
   readonly subscriber?: { readonly group: object; readonly subscription: object } | undefined;
 }
 
-/** A connection under an id of its own, and its session; neither is opened yet. */
+/** A connection with its own id, and its session; neither is opened yet. */
 export function openClient(
   runtime: GrpcRuntime,
   { endpoints, keys, namespace, requestTimeoutMs, tls }: Settings,
@@ -53,7 +50,7 @@ export function openClient(
   return { connection, session };
 }
 
-/** What the server says of a topic. Never rejects. */
+/** Queries a topic. Never rejects. */
 export async function askForRoute(
   { connection, runtime }: Pick<SessionOptions, "connection" | "runtime">,
   { namespace, requestTimeoutMs: timeoutMs }: Settings,
@@ -66,7 +63,7 @@ export async function askForRoute(
 
 /** As the official clients do. */
 const HEARTBEAT_MS = 10_000;
-/** A stream that ended is opened again after 1 to 10 s, at once by a publish after that. */
+/** An ended stream is reopened after 1 to 10 s; after that, at once by a publish. */
 const REOPEN_MIN_MS = 1000;
 const REOPEN_MAX_MS = 10_000;
 
@@ -75,15 +72,11 @@ interface Limits {
   maxDeliveries?: number;
 }
 
-/** The stream of settings, opened again when it ends. */
 interface Telemetry {
-  /** The channel that it runs on; undefined while there is none. */
   channel(): Channel | undefined;
-  /** Opens it where there is none, unless one has just ended. */
+  /** Opens it if it is closed and did not end just now. */
   open(): void;
-  /** Tells the server of topics that came since. */
   update(): void;
-  /** Ends it, to be opened again on another channel. */
   drop(): void;
   readonly limits: Limits;
   isKnown(): boolean;
@@ -94,9 +87,7 @@ interface Telemetry {
 interface Running {
   readonly stream: GrpcStream;
   readonly channel: Channel;
-  /** How many topics the server knows of. */
   topics: number;
-  /** The server has answered with its settings. */
   isKnown: boolean;
 }
 
@@ -125,7 +116,7 @@ function createTelemetry(options: SessionOptions): Telemetry {
     const topics = options.topics();
     running = { stream, channel, topics: topics.length, isKnown: false };
     stream.on("data", (command) => receive(stream, command as Command));
-    // A producer hears at the next call what is wrong.
+    // A producer gets the error with its next call.
     stream.on("error", ({ details, message }) => {
       trouble = details || message;
       lost(stream);
@@ -192,13 +183,13 @@ function createSession(options: SessionOptions): Session {
     telemetry.update();
     const result = await connection.call(runtime.methods.Heartbeat, self, { timeoutMs: options.requestTimeoutMs });
     const status = result.ok ? (result.response as { status?: RocketmqStatus }).status : undefined;
-    if (status?.code === UNKNOWN_CLIENT) telemetry.drop(); // the server forgot us: introduce ourselves at the next turn
+    if (status?.code === UNKNOWN_CLIENT) telemetry.drop(); // the server forgot us: register again at the next turn
   };
 
   return {
     touch() {
       if (closed) return;
-      // What is wrong shows at the next call, which has words for it.
+      // The next call reports any error.
       timer ??= setInterval(() => void heartbeat().catch(() => undefined), HEARTBEAT_MS).unref();
       attend();
     },
@@ -221,7 +212,7 @@ function createSession(options: SessionOptions): Session {
 const CONSUMER = "SIMPLE_CONSUMER";
 
 export const PRODUCER: { readonly clientType: string } = { clientType: "PRODUCER" };
-/** The answer to a heartbeat without settings: the server is there and lets us in. */
+/** Answer to a heartbeat without settings: the server is up and the login works. */
 export const UNKNOWN_CLIENT = "UNRECOGNIZED_CLIENT_TYPE";
 
 interface Command {

@@ -1,25 +1,21 @@
-/** What both protocols of RocketMQ have in their URLs: `scheme://hosts/namespace?settings`. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { TlsOptions } from "../settings/tls-options.ts";
 import { namespaceIn, secretsOf, settingsIn, TLS_SETTINGS, tlsOption } from "../settings/url-settings.ts";
 
-/** Variables that the keys are taken from: a secret in a URL ends up in process lists and logs. */
+/** Variables with the keys: a URL shows in process lists and logs. */
 const ACCESS_KEY = "ROWPOST_ROCKETMQ_ACCESS_KEY";
 const SECRET_KEY = "ROWPOST_ROCKETMQ_SECRET_KEY";
 const SESSION_TOKEN = "ROWPOST_ROCKETMQ_SESSION_TOKEN";
 
 interface UrlForm {
   readonly scheme: string;
-  /** For errors. */
   readonly form: string;
-  /** Names of the settings behind the `?`, beside those of TLS. */
   readonly known: readonly string[];
 }
 
 interface UrlParts {
   readonly hosts: string;
   readonly settings: URLSearchParams;
-  /** Options that both protocols have. */
   readonly common: {
     readonly namespace?: string;
     readonly tls: boolean | TlsOptions | undefined;
@@ -35,7 +31,7 @@ export function rocketmqUrl(
   { scheme, form, known }: UrlForm,
   env: Readonly<Record<string, string | undefined>>,
 ): UrlParts {
-  // Not the WHATWG parser: it knows no list of hosts.
+  // The WHATWG parser does not support a list of hosts.
   const match = /^([a-z-]+):\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url);
   const [, given = "", hosts = "", path = "", query = ""] = match ?? [];
   if (given.toLowerCase() !== scheme) throw new ConfigurationError(`broker URL: expected ${form}`);

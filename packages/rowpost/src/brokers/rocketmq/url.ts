@@ -1,5 +1,3 @@
-/** `rocketmq://host:port[,host:port]/namespace?…`: the options as one line. */
-
 import { oneOfSetting, optionsOf, wholeSetting } from "../settings/url-settings.ts";
 import type { RocketmqOptions } from "./options.ts";
 import { rocketmqUrl } from "./url-parts.ts";
@@ -10,9 +8,9 @@ const NUMBERS = { batch: "batchSize", inFlight: "maxInFlight", timeoutMs: "reque
 const KNOWN = [...Object.keys(NUMBERS), "unordered"];
 
 /**
- * The settings of its query are on the adapter's page. Keys come from ROWPOST_ROCKETMQ_ACCESS_KEY,
- * ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN. Throws `ConfigurationError`
- * for anything else, naming it.
+ * The adapter's page lists the query settings. Keys come from ROWPOST_ROCKETMQ_ACCESS_KEY,
+ * ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN. Throws `ConfigurationError` that
+ * names any other setting.
  */
 export function rocketmqOptionsFromUrl(
   url: string,

@@ -19,9 +19,7 @@ function wire(changes: Partial<WireMessage> = {}): WireMessage {
   };
 }
 
-/**
- * proto-loader's own reading of the bytes: field numbers and types are the .proto files', not ours.
- */
+/** Decodes with proto-loader, so that field numbers and types come from the .proto files. */
 async function decode(bytes: Buffer): Promise<unknown> {
   const { methods } = await loadGrpc();
   const sendMessage = methods.SendMessage as unknown as { requestDeserialize(bytes: Buffer): unknown };

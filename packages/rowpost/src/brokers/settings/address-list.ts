@@ -9,7 +9,7 @@ export function addressList(
   words: { readonly account: string; readonly empty: string; readonly separator?: RegExp },
 ): string[] {
   const texts = [given].flat();
-  // Before they are divided: a secret may hold a comma, and no error may repeat a part of it.
+  // Checked before splitting: a secret may hold a comma, and no error may repeat a part of it.
   if (texts.some((text) => text.includes("@"))) throw new ConfigurationError(words.account);
   const used = texts.flatMap((text) => text.split(words.separator ?? ",")).map((text) => text.trim());
   const addresses = used.filter((text) => text !== "");

@@ -1,14 +1,11 @@
 import { wholeNumber } from "../../runtime/whole-number.ts";
 
-/** Options that are there once they are checked. */
 export type Checked<Options, Name extends keyof Options> = {
   readonly [Key in Name]-?: Exclude<Options[Key], undefined>;
 };
 
-/** The least and the most that a number may be, and what it is when nobody says. */
 type Bounds = readonly [byDefault: number, least: number, most: number];
 
-/** For what may take its time on a network, in milliseconds; how long when nobody says. */
 export function timeoutBounds(byDefaultMs: number): Bounds {
   return [byDefaultMs, 100, 600_000];
 }
@@ -25,12 +22,10 @@ export function numbersOf<Name extends string>(
   return numbers as Record<Name, number>;
 }
 
-/** As `checkOptions` wants to know it of each. */
 export function numberKinds<Name extends string>(bounds: Readonly<Record<Name, Bounds>>): Record<Name, "number"> {
   return Object.fromEntries(Object.keys(bounds).map((name) => [name, "number"])) as Record<Name, "number">;
 }
 
-/** A whole number of at least so many, where there is one. */
 export function optionalNumber(name: string, value: number | undefined, least: number): number | undefined {
   return value === undefined ? undefined : wholeNumber(name, value, least, Number.MAX_SAFE_INTEGER);
 }

@@ -1,4 +1,3 @@
-/** Addresses of servers, as options and URLs name them. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 
 export interface ServerAddress {
@@ -6,11 +5,8 @@ export interface ServerAddress {
   readonly port: number;
 }
 
-/** How a broker writes its addresses. */
 interface AddressForm {
-  /** For errors, such as `nats`. */
   readonly broker: string;
-  /** Legal before the host, without the colon. */
   readonly schemes: readonly string[];
   readonly defaultPort: number;
 }
@@ -31,12 +27,11 @@ export function serverAddress(text: string, { broker, schemes, defaultPort }: Ad
   );
 }
 
-/** `host:port`, for people and for clients. */
 export function addressLabel({ host, port }: ServerAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Servers in one text, in an order of its own: where a broker publishes. Undefined without any. */
+/** The sorted servers as one text, for `target`. Undefined without servers. */
 export function targetOf(servers: readonly ServerAddress[], more = ""): string | undefined {
   if (servers.length === 0) return undefined;
   return `${servers.map(addressLabel).sort().join(",")}${more}`;

@@ -1,15 +1,10 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { settingsIn } from "./url-settings.ts";
 
-/** What a broker's URL with a list of servers is made of. */
 interface UrlForm {
-  /** The plain one, and the one that asks for TLS. */
   readonly schemes: readonly [plain: string, secure: string];
-  /** For errors. */
   readonly form: string;
-  /** Names of the settings behind the `?`. */
   readonly known: readonly string[];
-  /** Where secrets come from instead, such as `set A and B instead`. */
   readonly secrets: string;
 }
 
@@ -21,7 +16,7 @@ export function serversUrl(
   url: string,
   { schemes, form, known, secrets }: UrlForm,
 ): { readonly isSecure: boolean; readonly servers: string; readonly settings: URLSearchParams } {
-  // Not the WHATWG parser: it knows no list of hosts.
+  // The WHATWG parser does not support a list of hosts.
   const match = /^([a-z]+):\/\/([^/?#]*)\/?(?:\?([^#]*))?$/i.exec(url);
   const scheme = match?.[1]?.toLowerCase() ?? "";
   const [, , servers = "", query = ""] = match ?? [];

@@ -1,17 +1,17 @@
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 
-/** What a TLS connection trusts and how it proves itself. Texts are PEM, not file names. */
+/** Trust and client certificate of a TLS connection. Texts are PEM, not file names. */
 export interface TlsOptions {
-  /** Certificates of the authorities to trust. Default: the ones that Node.js brings along. */
+  /** Certificates of trusted authorities. Default: those of Node.js. */
   readonly ca?: string | Uint8Array | undefined;
-  /** Our own certificate chain, where the server asks for one. Together with `key`. */
+  /** Client certificate chain, if the server asks for one. Requires `key`. */
   readonly cert?: string | Uint8Array | undefined;
   /** Private key of `cert`. */
   readonly key?: string | Uint8Array | undefined;
   /** False: accept any certificate. Default true. */
   readonly rejectUnauthorized?: boolean | undefined;
-  /** The name that the server's certificate must have, where it is not the host of the address. */
+  /** Name that the server's certificate must have. Default: the host of the address. */
   readonly serverName?: string | undefined;
 }
 
@@ -23,7 +23,7 @@ const KINDS: OptionKinds<TlsOptions> = {
   serverName: "string",
 };
 
-/** What `tls.connect` takes. Without a name it checks the certificate against the host. */
+/** Options of `tls.connect`. Without a name it checks the certificate against the host. */
 export function nodeTls({ ca, cert, key, rejectUnauthorized = true, serverName }: TlsOptions): NodeTls {
   const given = Object.entries({ ca: pem(ca), cert: pem(cert), key: pem(key), servername: serverName });
   return { rejectUnauthorized, ...Object.fromEntries(given.filter(([, text]) => text !== undefined)) };

@@ -1,4 +1,4 @@
-/** Settings behind the `?` of a broker's URL. No error holds the URL, or its password. */
+/** Query settings of a broker's URL. No error contains the URL or its password. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { namedFile } from "../../runtime/named-file.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
@@ -19,7 +19,7 @@ export function settingsIn(query: string, known: readonly string[]): URLSearchPa
   return settings;
 }
 
-/** Of the settings that are there: `names` says which option each is, `convert` its value. */
+/** Maps the settings that are present: `names` gives the option, `convert` its value. */
 export function optionsOf<Option extends string, Value>(
   settings: URLSearchParams,
   names: Readonly<Record<string, Option>>,
@@ -42,7 +42,7 @@ export function wholeSetting(name: string, text: string): number {
   throw new ConfigurationError(`broker URL: ${name} must be a whole number, not "${text}"`);
 }
 
-/** `true`, `1` and nothing at all, or `false` and `0`. */
+/** `true`, `1` and the empty text, or `false` and `0`. */
 export function truthSetting(name: string, text: string): boolean {
   return truth(name, text, "true or false");
 }
@@ -55,7 +55,7 @@ export function oneOfSetting<const Word extends string>(words: readonly Word[]):
   };
 }
 
-/** Out of the environment: URLs end up in process lists. Empty variables are none. */
+/** From the environment, since URLs show in process lists. Empty variables count as unset. */
 export function secretsOf<Option extends string>(
   environment: Readonly<Record<string, string | undefined>>,
   variables: Readonly<Record<Option, string>>,
@@ -72,7 +72,7 @@ export function fileSetting(name: string, path: string): Buffer {
   return namedFile(`broker URL: the ${name} file`, path);
 }
 
-/** Where the scheme does not decide about TLS; `isAsked`: it does here, and asks for it. */
+/** For schemes that do not decide about TLS; `isAsked`: this one asks for it. */
 export function tlsOption(settings: URLSearchParams, isAsked = false): boolean | TlsOptions | undefined {
   const word = settings.get("tls");
   const isOn = word === null ? undefined : word === "insecure" || truth("tls", word, "true, false or insecure");
@@ -88,7 +88,7 @@ export function tlsOption(settings: URLSearchParams, isAsked = false): boolean |
   return hasDetails ? details : (isOn ?? (isAsked || undefined));
 }
 
-/** Where the scheme decides: `secureScheme` is the one with TLS, such as `amqps`. */
+/** For schemes that decide: `secureScheme` is the one with TLS, such as `amqps`. */
 export function tlsOfScheme(settings: URLSearchParams, url: string, secureScheme: string): TlsOptions | undefined {
   const isSecure = url.slice(0, secureScheme.length + 1).toLowerCase() === `${secureScheme}:`;
   const tls = tlsOption(settings, isSecure);
@@ -104,7 +104,7 @@ function truth(name: string, text: string, words: string): boolean {
   throw new ConfigurationError(`broker URL: ${name} must be ${words}, not "${text}"`);
 }
 
-/** The namespace that a URL's path is; empty for none. Throws for more than one part. */
+/** The namespace in a URL's path, or empty. Throws for more than one segment. */
 export function namespaceIn(path: string, form: string): string {
   const encoded = path.replace(/\/$/, "");
   if (encoded.includes("/")) {

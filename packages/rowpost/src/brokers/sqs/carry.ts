@@ -1,6 +1,6 @@
 /**
- * How a message is carried in an entry of a SendMessageBatch. Nothing here throws: a topic, key or
- * header may hold any character, because other programs write into the table too.
+ * A message as an entry of a SendMessageBatch. Nothing here throws, because other programs write
+ * into the table too and a topic, key or header may hold any character.
  */
 import { createHash } from "node:crypto";
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
@@ -9,25 +9,22 @@ import { packHeaders, unpackHeaders } from "../publishing/packed-headers.ts";
 import type { Entry } from "./client.ts";
 
 const CONTENT_TYPE = "content-type";
-/** `base64`, where the body is. */
+/** Value `base64` if the body is. */
 const ENCODING = "rowpost-encoding";
 const JSON_TYPE = "application/json";
-/** Ten is SQS's limit. */
 const MOST_ATTRIBUTES = 10;
 
-/** What SQS refuses in a text: characters that XML does not have. */
+/** Characters that SQS refuses: those outside of XML. */
 const ILLEGAL = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u;
 const PLAIN_NAME = /^(?!aws\.|amazon\.)[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/i;
-/** Of a group, and of a deduplication id. */
 const PLAIN_ID = /^[A-Za-z0-9!"#$%&'()*+,\-./:;<=>?@[\\\]^_`{|}~]{1,128}$/;
 
-/** An entry without its number in the request, and the bytes that SQS counts. */
+/** An entry without its number in the request, and its size as SQS counts it. */
 export interface Wire {
   readonly entry: Omit<Entry, "Id">;
   readonly bytes: number;
 }
 
-/** Encodes a message, or says why it cannot go out. */
 export function encode(message: OutgoingMessage, isFifo: boolean, maxMessageBytes: number): Wire | PublishFailed {
   const { body, contentType, headers } = message;
   const isPlain = typeof body === "string" && !ILLEGAL.test(body);
@@ -57,8 +54,8 @@ export function encode(message: OutgoingMessage, isFifo: boolean, maxMessageByte
 const isOurs = (name: string): boolean => name.toLowerCase() === CONTENT_TYPE || name === ENCODING;
 
 /**
- * The deduplication id is the message's identity, the same on every attempt: type and key, hashed,
- * as they may be longer and hold anything. One that is wanted again is not the same any more.
+ * The deduplication id is a hash of type and key, which may be longer and hold any character; the
+ * same on every attempt. A resent message gets another one.
  */
 function fifoIds(message: OutgoingMessage): Pick<Entry, "MessageGroupId" | "MessageDeduplicationId"> {
   const { type, key, orderingKey, resend, attempt } = message;
@@ -71,7 +68,6 @@ function hashOf(parts: readonly unknown[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-/** Why it cannot be the name of a queue. */
 export function queueTrouble(topic: string, name: string): PublishFailed | undefined {
   if (/^(?=.{1,80}$)[A-Za-z0-9_-]+(?:\.fifo)?$/.test(name)) return undefined;
   return refused(
@@ -84,17 +80,17 @@ function refused(code: string, reason: string): PublishFailed {
   return failed("message", code, reason, { retriable: false });
 }
 
-/** A message as ReceiveMessage gives it, asked for all its attributes. */
+/** A message from ReceiveMessage with all its attributes. */
 export interface SqsMessage {
   /** The receipt. */
   readonly MessageId?: string | undefined;
-  /** As SQS has it: base64, perhaps. */
+  /** As in SQS, perhaps base64. */
   readonly Body?: string | undefined;
-  /** The headers; absent where nobody asked for them. */
+  /** The headers; absent if they were not requested. */
   readonly MessageAttributes?: Readonly<Record<string, { readonly StringValue?: string | undefined }>> | undefined;
 }
 
-/** The message as it was published: body, headers, content type. */
+/** Restores the published message: body, headers, content type. */
 export function decodeSqsMessage({ Body = "", MessageAttributes = {} }: SqsMessage): {
   readonly body: Uint8Array;
   readonly headers: Record<string, string>;

@@ -1,7 +1,6 @@
 /** What is used of `@aws-sdk/client-sqs`, as structural types, and how it is loaded. */
 import { loadedPeer } from "../settings/peer.ts";
 
-/** A message of a SendMessageBatch. */
 export interface Entry {
   readonly Id: string;
   readonly MessageBody: string;
@@ -10,7 +9,6 @@ export interface Entry {
   readonly MessageDeduplicationId?: string;
 }
 
-/** Why the server did not take an entry. */
 export interface FailedEntry {
   readonly Id?: string | undefined;
   readonly Code?: string | undefined;
@@ -18,13 +16,11 @@ export interface FailedEntry {
   readonly SenderFault?: boolean | undefined;
 }
 
-/** What the server says to a SendMessageBatch. */
 export interface BatchAnswer {
   readonly Successful?: readonly { readonly Id?: string | undefined; readonly MessageId?: string | undefined }[];
   readonly Failed?: readonly FailedEntry[];
 }
 
-/** An `SQSClient`, made by us or by the user. */
 export interface SqsClient {
   send(command: unknown, options: { readonly abortSignal: AbortSignal }): Promise<unknown>;
   destroy(): void;
@@ -40,7 +36,6 @@ export interface SqsModule {
   }) => unknown;
 }
 
-/** Loads the client. Rejects with `MissingPeerError`. */
 export function loadSqs(): Promise<SqsModule> {
   const name = "@aws-sdk/client-sqs";
   return loadedPeer(import("@aws-sdk/client-sqs"), name, { neededFor: "rowpost/sqs", range: "^3.600.0" });

@@ -1,6 +1,5 @@
 /**
- * What an error of SQS or of the AWS SDK is about; what a comment calls "seen" was provoked on
- * ElasticMQ 1.6.
+ * Scope of each error of SQS or the AWS SDK. Errors marked "seen" were provoked on ElasticMQ 1.6.
  */
 import { describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
@@ -8,7 +7,7 @@ import type { LoadFailure, Outcome } from "../publishing/call.ts";
 import { failed, failedBy, type Rule } from "../publishing/failures.ts";
 import type { BatchAnswer, FailedEntry } from "./client.ts";
 
-/** Throttling names no time. */
+/** Throttling gives no time. */
 const BUSY = { scope: "destination", retryAfterMs: 1000 } as const;
 const NEVER = { scope: "message", retriable: false } as const;
 const MISSING = {
@@ -55,7 +54,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   UnrecognizedClientException: LOGIN,
 };
 
-/** Errors of a connection that never came about: nothing was handed over. */
+/** The connection failed: nothing was handed over. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "EAI_AGAIN",
@@ -64,7 +63,6 @@ const NOT_CONNECTED: ReadonlySet<string> = new Set([
   "ENOTFOUND",
 ]);
 
-/** Of a request as a whole; `label` says where it went. */
 export function failureOf(error: unknown, label: string): LoadFailure {
   const { name = "", code = "" } = error instanceof Error ? (error as { name?: string; code?: unknown }) : {};
   const known = [name, String(code)].map((each) => each.split(".").at(-1) ?? "").find((each) => each in RULES);
@@ -74,7 +72,7 @@ export function failureOf(error: unknown, label: string): LoadFailure {
   if (/certificate|CERT_|SELF_SIGNED/.test(`${String(code)} ${text}`)) return failed("connection", String(code), text);
   if (/did not establish a connection/.test(text)) return failed("connection", "CONNECT_TIMEOUT", text);
   const { $metadata: { httpStatusCode = 0 } = {} } = (error ?? {}) as { $metadata?: { httpStatusCode?: number } };
-  // A request that the server understood and did not want: it took nothing.
+  // The server understood and refused the request, so it took nothing.
   if (httpStatusCode >= 400 && httpStatusCode < 500) return { ...failed("message", name, text), divisible: true };
   return failed("unknown", typeof code === "string" && code !== "" ? code : name || "NO_ANSWER", text);
 }
@@ -85,7 +83,6 @@ function ruled(name: string, text: string): LoadFailure {
   return rule === NEVER ? { ...failure, divisible: true } : failure;
 }
 
-/** Each entry's own outcome, in the order of the request. */
 export function outcomesOf({ Successful = [], Failed = [] }: BatchAnswer, count: number): readonly Outcome[] {
   const sent = new Map(Successful.map(({ Id, MessageId }) => [Id, MessageId]));
   const refused = new Map(Failed.map((entry) => [entry.Id, entry]));
@@ -103,7 +100,7 @@ function entryFailure({ Code = "", Message = "", SenderFault = false }: FailedEn
   const code = Code.split(".").at(-1) ?? "";
   const words = `SQS did not take it: ${Code}${Message === "" ? "" : `: ${Message}`}`;
   if (code in RULES) return ruled(code, words);
-  // Not ours: the server may have got as far as storing it.
+  // Not our fault: the server may have stored it.
   return SenderFault
     ? failed("message", code || "REFUSED", words, { retriable: false })
     : failed("unknown", code || "INTERNAL_ERROR", words);

@@ -1,4 +1,4 @@
-/** Amazon SQS through the AWS SDK. See `docs/brokers/sqs.md` for what goes where in a message. */
+/** Amazon SQS through the AWS SDK. `docs/brokers/sqs.md` lists the fields of a message. */
 import { BrokerError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
 import { unusableFailure } from "../publishing/failures.ts";
@@ -15,8 +15,8 @@ export { decodeSqsMessage, type SqsMessage } from "./carry.ts";
 export { type SqsCredentials, type SqsOptions, sqsOptionsFromUrl } from "./options.ts";
 
 /**
- * A broker that publishes to SQS queues. Opens nothing until the first `publish` or `check`. Throws
- * `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is its MessageId.
+ * A broker that publishes to SQS queues. Connects at the first `publish` or `check`. Throws
+ * `ConfigurationError` for invalid options. The receipt (`message_id`) is the MessageId.
  */
 export function sqs(options: SqsOptions): Broker {
   const settings = settingsFrom(options);
@@ -32,13 +32,14 @@ export function sqs(options: SqsOptions): Broker {
       connectionTimeout: connectTimeoutMs,
       requestTimeout: timeoutMs,
       throwOnRequestTimeout: true,
-      // As many as the windows of all topics together let out; those above wait inside of the SDK.
+      // As many as all windows together allow; more would wait inside the SDK.
       httpAgent: { keepAlive: true, maxSockets: 2 * maxInFlight + 2 },
       httpsAgent: { keepAlive: true, maxSockets: 2 * maxInFlight + 2 },
     };
     const client =
       settings.client ??
-      // Retries are the relay's. A queue's URL names it, and not where it is reached.
+      // Retries are up to the relay. A queue's URL identifies it, but need not be its network
+      // address.
       new module.SQSClient({ ...place, maxAttempts: 1, useQueueUrlAsEndpoint: false, requestHandler });
     return { settings, window, module, client, queues: createQueues(module, client, settings, ending.signal) };
   }
@@ -57,7 +58,7 @@ export function sqs(options: SqsOptions): Broker {
     name: "sqs",
     title: "SQS",
     target: settings.client === undefined ? settings.label : undefined,
-    // SQS counts attributes with the body, so that no limit is the body's alone.
+    // SQS counts attributes with the body, so there is no limit of the body alone.
     features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes: undefined }),
     async publish(batch, scope) {
       try {
@@ -73,7 +74,7 @@ export function sqs(options: SqsOptions): Broker {
         await client.send(new module.ListQueuesCommand({ MaxResults: 1 }), { abortSignal: ending.signal });
       } catch (error) {
         const { code, reason, scope } = failureOf(error, settings.label);
-        // Who may not list queues may publish all the same.
+        // A user without permission to list queues may still publish.
         if (scope === "destination") return;
         const text = `SQS cannot be used: ${code}: ${reason}. Are region and endpoint right?`;
         throw new BrokerError(code, text, { retriable: true });

@@ -1,4 +1,3 @@
-/** Options of the SQS broker, and what is checked before anything is opened. */
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type Checked, numberKinds, numbersOf, timeoutBounds } from "../settings/checked.ts";
@@ -7,35 +6,35 @@ import type { SqsClient } from "./client.ts";
 
 /** Options of {@link sqs}. */
 export interface SqsOptions {
-  /** Such as `eu-central-1`. Default: as the AWS SDK finds it (`AWS_REGION`, profile). */
+  /** Such as `eu-central-1`. Default: that of the AWS SDK (`AWS_REGION`, profile). */
   readonly region?: string | undefined;
-  /** Of another server than AWS's, or of a VPC endpoint: `http://127.0.0.1:9324`. */
+  /** URL of a server other than AWS's, or of a VPC endpoint: `http://127.0.0.1:9324`. */
   readonly endpoint?: string | undefined;
-  /** Default: as the AWS SDK finds them (environment, profile, role of the machine). */
+  /** Default: those of the AWS SDK (environment, profile, role of the machine). */
   readonly credentials?: SqsCredentials | undefined;
-  /** Instead of these: an `SQSClient` of yours, with its own retries; left open. */
+  /** An `SQSClient` to use instead of these. It retries by itself and is left open. */
   readonly client?: unknown;
   /** Account that owns the queues. Default: that of the credentials. */
   readonly account?: string | undefined;
-  /** Name of a topic's queue; one that ends with `.fifo` keeps order. Default: the topic itself. */
+  /** Queue of a topic; a name ending in `.fifo` keeps order. Default: the topic itself. */
   readonly queue?: ((topic: string) => string) | undefined;
-  /** Largest message with its attributes, and of a request's together. Default 262,144. */
+  /** Largest message with its attributes, and largest request, in bytes. Default 262,144. */
   readonly maxMessageBytes?: number | undefined;
-  /** Requests (of ten messages at most) for one queue at once, 1 to 1,000. Default 16. */
+  /** Most requests (of at most ten messages) for one queue in flight, 1 to 1,000. Default 16. */
   readonly maxInFlight?: number | undefined;
-  /** For an answer, 100 to 600,000 ms. Default 10,000. Afterwards the outcome is unknown. */
+  /** Time for an answer, 100 to 600,000 ms. Default 10,000. After it the outcome is unknown. */
   readonly timeoutMs?: number | undefined;
-  /** For a connection, 100 to 600,000 ms. Default 5,000. */
+  /** Time to connect, 100 to 600,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
 }
 
 /** An access key of AWS. */
 export interface SqsCredentials {
-  /** Its name, which is no secret. */
+  /** Public id of the key. */
   readonly accessKeyId: string;
-  /** Its secret. */
+  /** Secret of the key. */
   readonly secretAccessKey: string;
-  /** Of temporary credentials. */
+  /** Token of temporary credentials. */
   readonly sessionToken?: string | undefined;
 }
 
@@ -44,13 +43,12 @@ type Present = "queue" | "maxMessageBytes" | "maxInFlight" | "timeoutMs" | "conn
 export interface Settings extends Checked<SqsOptions, Present> {
   readonly client: SqsClient | undefined;
   readonly account: string | undefined;
-  /** What `new SQSClient` gets beside what is ours. */
   readonly place: Readonly<Record<string, unknown>>;
   readonly label: string;
 }
 
 const NUMBERS = {
-  /** What every queue takes; AWS lets a queue be set to 1,048,576. */
+  /** Every queue accepts this much; AWS allows up to 1,048,576. */
   maxMessageBytes: [262_144, 1024, 1_048_576],
   maxInFlight: [16, 1, 1000],
   timeoutMs: timeoutBounds(10_000),
@@ -67,7 +65,7 @@ const KINDS: OptionKinds<SqsOptions> = {
   ...numberKinds(NUMBERS),
 };
 
-/** Checks options. Throws `ConfigurationError`, which names the option and never a secret. */
+/** Throws `ConfigurationError`, which names the option and never a secret. */
 export function settingsFrom(options: SqsOptions): Settings {
   checkOptions("sqs broker", options, KINDS);
   const { region, endpoint, credentials, client, account, queue = (topic: string) => topic } = options;
@@ -98,9 +96,8 @@ const WHOLES = { inFlight: "maxInFlight", timeoutMs: "timeoutMs", maxMessageByte
 const OWN = ["prefix", "suffix", "scheme"];
 
 /**
- * The options of `sqs://eu-central-1`, or `sqs://host:port?region=…` for another server.
- * Credentials come as the AWS SDK finds them. Throws `ConfigurationError` for anything else, naming
- * it.
+ * Options of `sqs://eu-central-1`, or `sqs://host:port?region=…` for another server. The AWS SDK
+ * finds the credentials. Throws `ConfigurationError` that names any other setting.
  */
 export function sqsOptionsFromUrl(url: string): SqsOptions {
   const match = /^sqs:\/\/([^/?#]*)\/?(?:\?([^#]*))?$/i.exec(url);

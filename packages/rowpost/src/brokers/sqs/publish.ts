@@ -1,7 +1,7 @@
 /**
- * How messages are handed to SQS: ten in a request at most, each with an outcome of its own. Since
- * SQS may refuse one and take the next, a request has one message of an ordering key, and the next
- * of the key waits for the answer.
+ * Publishes at most ten messages in a request, each with its own outcome. SQS may refuse one and
+ * take the next, so a request holds one message of an ordering key and the next one waits for the
+ * answer.
  */
 import { grouped } from "../../runtime/grouped.ts";
 import type { OutgoingMessage, PublishFailed, PublishResult } from "../broker.ts";
@@ -38,7 +38,6 @@ export async function publishBatch(
   scope: AbortScope,
 ): Promise<PublishResult[]> {
   const { settings, window, module, client, queues } = publishing;
-  /** Of this call: what a queue's name leads to is asked for once. */
   const urls = new Map<string, string | PublishFailed>();
 
   async function find(topic: string, retry: () => void): Promise<void> {
@@ -48,7 +47,7 @@ export async function publishBatch(
 
   async function send(QueueUrl: string, { destination, items }: Load<Item>): Promise<Outcome | readonly Outcome[]> {
     const Entries = items.map(({ entry }, place) => ({ Id: String(place), ...entry }));
-    // Of each request: older versions of the SDK leave their listener on the signal.
+    // One for each request: older SDK versions leave their listener on the signal.
     const ending = new AbortController();
     const stopFollowing = scope.onAbort(() => ending.abort());
     try {
@@ -97,7 +96,6 @@ export async function publishBatch(
   return await call.done;
 }
 
-/** Requests side by side, and behind each other where they share ordering keys. */
 function lanesOf(items: readonly Item[], bytes: number): Item[][][] {
   const most = { items: MOST_ENTRIES, bytes };
   const keys = grouped(

@@ -1,4 +1,3 @@
-/** The URLs of queues, which every request needs: asked for once, by name. */
 import { onAbort } from "../../runtime/abort.ts";
 import { describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
@@ -10,13 +9,11 @@ import { failureOf } from "./failures.ts";
 import type { Settings } from "./options.ts";
 
 export interface Queues {
-  /** The name of a topic's queue, or why it can have none. */
   nameOf(topic: string): string | PublishFailed;
-  /** Its URL, when it is known. */
   known(topic: string): string | undefined;
   /** Its URL, or why there is none. Never rejects. */
   urlOf(topic: string): Promise<string | PublishFailed>;
-  /** Asks again at its next use: the queue is gone. */
+  /** The queue is gone: looks it up again at the next use. */
   forget(topic: string): void;
 }
 
@@ -47,7 +44,7 @@ export function createQueues(module: SqsModule, client: SqsClient, settings: Set
       return QueueUrl;
     } catch (error) {
       const failure = failureOf(error, settings.label);
-      // A question that got no answer has handed nothing over.
+      // A lookup without an answer has handed nothing over.
       return failure.scope === "unknown" ? failed("connection", failure.code, failure.reason) : failure;
     } finally {
       stopFollowing();

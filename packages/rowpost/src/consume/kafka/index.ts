@@ -1,4 +1,3 @@
-/** Kafka: options, and which client it is. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { Consumption } from "../consumption.ts";
@@ -17,7 +16,7 @@ export interface KafkaConsumeOptions<Tx = Transaction> extends ConsumeOptions<Ka
   readonly consumer: KafkajsConsumer | PlatformaticConsumer;
   /** Topics to read. */
   readonly topics: readonly string[];
-  /** Where a group begins that has committed nothing yet. Default true: with the first record. */
+  /** Start of a group without committed offsets. Default true: the first record. */
   readonly fromBeginning?: boolean | undefined;
   /**
    * With @platformatic/kafka: records in memory, those whose handlers run included. Default: four
@@ -44,11 +43,11 @@ const KINDS: OwnKinds<KafkaConsumeOptions> = {
 };
 
 /**
- * Handles the records of topics, each once. An offset is committed when its record and all before
- * it in the partition are handled. Those of one ordering key are handled one after the other,
- * others of the partition beside them.
+ * Handles the records of topics, each once. Commits an offset when its record and all earlier ones
+ * of the partition are handled. Records of one ordering key are handled in order, others of the
+ * partition in parallel.
  *
- * Resolves when the consumer runs. Throws `ConfigurationError`, and what the client says to
+ * Resolves when the consumer runs. Throws `ConfigurationError`, and the client's error of
  * `subscribe`.
  */
 export async function consumeKafka<Tx = Transaction>(options: KafkaConsumeOptions<Tx>): Promise<Consumption> {
@@ -80,7 +79,7 @@ export async function consumeKafka<Tx = Transaction>(options: KafkaConsumeOption
   });
 }
 
-/** Throws `ConfigurationError` for what is a consumer of neither. */
+/** Throws `ConfigurationError` for any other consumer. */
 function isPlatformatic(consumer: KafkaConsumeOptions["consumer"]): consumer is PlatformaticConsumer {
   if ("run" in consumer && typeof consumer.run === "function") return false;
   if ("commit" in consumer && typeof consumer.commit === "function") return true;

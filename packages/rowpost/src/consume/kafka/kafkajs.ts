@@ -1,4 +1,4 @@
-/** Kafka through kafkajs: offsets are resolved, and so committed, behind what is handled. */
+/** Kafka through kafkajs: resolves, and so commits, the offsets of handled records. */
 import { unlessAborted } from "../../runtime/abort.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -8,22 +8,21 @@ import { type Opened, reopening } from "../reopening.ts";
 import type { Verdict, Work } from "../work.ts";
 import { type KafkaDelivered, kafkaMessage } from "./record.ts";
 
-/** What kafkajs tells of a crash. */
 interface KafkajsCrash {
   readonly payload: { readonly error: Error; readonly restart: boolean };
 }
 
-/** A consumer of kafkajs, connected: what is called of it. */
+/** A connected kafkajs consumer, with the methods used. */
 export interface KafkajsConsumer {
-  /** Called after it has crashed for good, which disconnects it. */
+  /** Called after a final crash, which disconnects it. */
   connect(): Promise<void>;
-  /** Returns what takes the listener off again. */
+  /** Returns a function that removes the listener. */
   on(event: "consumer.crash", listener: (crash: KafkajsCrash) => void): () => void;
   /** Called with `topics` and `fromBeginning`. */
   subscribe(options: { topics: string[]; fromBeginning?: boolean }): Promise<void>;
   /** Called after `subscribe`. */
   run(options: never): Promise<void>;
-  /** Ends what `run` began; it stays connected. */
+  /** Ends `run`; the consumer stays connected. */
   stop(): Promise<void>;
 }
 
@@ -40,7 +39,6 @@ interface KafkajsMessage {
   readonly offset: string;
 }
 
-/** What kafkajs gives to `eachBatch`. */
 interface BatchPayload {
   readonly batch: Batch;
   readonly resolveOffset: (offset: string) => void;
@@ -62,14 +60,13 @@ interface Parts {
   readonly topics: readonly string[];
   readonly fromBeginning: boolean;
   readonly concurrency: number;
-  /** Before a partition whose message was not handled is read again. */
   readonly pauseMs: number;
   readonly work: Work<KafkaDelivered>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** kafkajs sends one every 3 s at most, whatever is asked of it. */
+/** kafkajs sends at most one every 3 s, however often it is asked. */
 const HEARTBEAT_MS = 1_000;
 
 export async function consumeKafkajs(parts: Parts): Promise<Consumption> {
@@ -96,7 +93,7 @@ export async function consumeKafkajs(parts: Parts): Promise<Consumption> {
   });
 }
 
-/** kafkajs starts it again by itself after most errors; the others end what this begins. */
+/** kafkajs restarts by itself after most errors; the others end this run. */
 async function run(parts: Parts): Promise<Opened> {
   const { concurrency, consumer, fromBeginning, logger, topics } = parts;
   await consumer.subscribe({ topics: [...topics], fromBeginning });
@@ -114,7 +111,7 @@ async function run(parts: Parts): Promise<Opened> {
   });
   try {
     await (consumer as unknown as Runner).run({
-      // What was not resolved comes again with the next fetch: nothing has to be thrown for that.
+      // Unresolved records come with the next fetch, without throwing.
       eachBatchAutoResolve: false,
       partitionsConsumedConcurrently: concurrency,
       eachBatch: (payload: BatchPayload) => consumeBatch(parts, payload),
@@ -127,8 +124,9 @@ async function run(parts: Parts): Promise<Opened> {
 }
 
 /**
- * Handles a batch. At its end kafkajs commits what is resolved, which is handled without a gap from
- * the first one on; the rest comes again, and what of it was handled is then a duplicate.
+ * Handles a batch. At its end kafkajs commits the resolved records, those handled without a gap
+ * from the first on. The rest comes again, and records among them that were handled are then
+ * duplicates.
  */
 async function consumeBatch(parts: Parts, payload: BatchPayload): Promise<void> {
   const { batch, heartbeat, isRunning, isStale, resolveOffset } = payload;
@@ -139,7 +137,7 @@ async function consumeBatch(parts: Parts, payload: BatchPayload): Promise<void> 
 
   function tell(index: number, verdict: Verdict): void {
     if (verdict !== "handled") {
-      // Before the next one of its key begins: that would overtake it.
+      // Set before the next record of its key begins, which would overtake it.
       isBroken = true;
       return;
     }
@@ -161,14 +159,14 @@ async function consumeBatch(parts: Parts, payload: BatchPayload): Promise<void> 
     await beating(parts, heartbeat, Promise.all(verdicts));
     if (isBroken) await beating(parts, heartbeat, parts.clock.sleep(parts.pauseMs, work.closing));
   } catch (error) {
-    // The group is rebalanced, and another member may have the partition by now.
+    // The group is rebalancing, and another member may own the partition.
     isBroken = true;
     await unlessAbandoned(work, Promise.all(verdicts));
     throw error;
   }
 }
 
-/** Waits, and sends heartbeats meanwhile. Rejects when the group wants to be joined again. */
+/** Waits while sending heartbeats. Rejects when the group has to be rejoined. */
 async function beating(parts: Parts, heartbeat: () => Promise<void>, waited: Promise<unknown>): Promise<void> {
   const ended = new AbortController();
   let isOver = false;

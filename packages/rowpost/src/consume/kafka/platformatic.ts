@@ -13,7 +13,7 @@ import { type KafkaDelivered, kafkaMessage } from "./record.ts";
 export interface PlatformaticConsumer {
   /** Called once, and again when its stream has ended. */
   consume(options: never): Promise<unknown>;
-  /** Called behind what is handled. */
+  /** Called after messages are handled. */
   commit(options: never): Promise<void>;
 }
 
@@ -37,7 +37,6 @@ interface Client {
   commit(options: { readonly offsets: readonly Place[] }): Promise<void>;
 }
 
-/** How far a partition is to be committed. */
 interface Place {
   readonly topic: string;
   readonly partition: number;
@@ -49,7 +48,6 @@ interface Parts {
   readonly consumer: PlatformaticConsumer;
   readonly topics: readonly string[];
   readonly fromBeginning: boolean;
-  /** Messages that are under way. */
   readonly room: number;
   readonly work: Work<KafkaDelivered>;
   readonly clock: Clock;
@@ -91,7 +89,6 @@ export async function consumePlatformatic(parts: Parts): Promise<Consumption> {
 
 const COMMIT_MS = 5_000;
 
-/** Resolves when the stream has ended, or at the close. */
 async function read({ room, work }: Parts, stream: Stream, offsets: Offsets): Promise<void> {
   const underway = createUnderway(room);
   const forget = onAbort(work.closing, () => {
@@ -106,14 +103,14 @@ async function read({ room, work }: Parts, stream: Stream, offsets: Offsets): Pr
         raw,
         read: (identity) => kafkaMessage(raw, identity),
         within: `${raw.topic}\n${raw.partition}`,
-        // The client cannot be told to go back to it.
+        // The client cannot seek back to it.
         stays: "always",
         tell(verdict) {
           if (verdict === "handled") offsets.done(raw);
         },
       });
       underway.add(settled, raw.value?.length ?? 0);
-      // The client goes on sending heartbeats.
+      // The client sends heartbeats meanwhile.
       while (underway.room === 0 && !work.closing.aborted) await untilAborted(underway.change());
     }
   } finally {
@@ -123,20 +120,19 @@ async function read({ room, work }: Parts, stream: Stream, offsets: Offsets): Pr
 
 interface Offsets {
   begin(message: Message): void;
-  /** Commits soon what is handled without a gap from the first one on. */
+  /** Schedules the commit of messages handled without a gap from the first on. */
   done(message: Message): void;
   flush(): Promise<void>;
 }
 
 /**
- * After a rebalance the client brings again what is not committed, behind what it still holds. So
- * an offset may be under way twice, and what is committed stays below every one that is: it may go
- * back, and then messages come again, which the inbox knows.
+ * After a rebalance the client delivers uncommitted messages again, behind those it still holds, so
+ * an offset may be under way twice. The commit stays below all of them: it may go back, and the
+ * inbox recognizes the repeated messages.
  */
 function createOffsets(client: Client, logger: Logger, topics: readonly string[]): Offsets {
   interface Partition {
     last: Message;
-    /** How often each offset is under way. */
     readonly open: Map<bigint, number>;
   }
   const partitions = new Map<string, Partition>();
@@ -161,7 +157,7 @@ function createOffsets(client: Client, logger: Logger, topics: readonly string[]
         await client.commit({ offsets });
         isTold = false;
       } catch (error) {
-        // In a rebalance: the next commit covers it, or another member handles it again.
+        // During a rebalance: the next commit covers it, or another member handles it again.
         if (!isTold) logger.warn("offsets were not committed; what they cover may come again", { topics, error });
         isTold = true;
       }

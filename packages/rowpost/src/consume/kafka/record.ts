@@ -1,19 +1,17 @@
-/** A record of Kafka as a message, whichever client gave it. */
-
 import type { ReceivedMessage } from "../../inbox/identity.ts";
 import { textOf } from "../../inbox/reading/headers.ts";
 import { fromKafka, type KafkaRecord, kafkaHeaders } from "../../inbox/reading/kafka.ts";
 import { type DeliveredMessage, deliveredMessage } from "../message.ts";
 
-/** A record with its place, as `raw` has it. */
+/** A record and its position; the type of `raw`. */
 export interface KafkaDelivered extends KafkaRecord {
-  /** Topic that it came from. */
+  /** Topic of the record. */
   readonly topic: string;
-  /** Partition that it came from. */
+  /** Partition of the record. */
   readonly partition: number;
-  /** Offset within the partition: text (kafkajs), or a bigint. */
+  /** Offset in the partition: text (kafkajs) or bigint. */
   readonly offset: string | bigint;
-  /** Ordering key, or the message key. */
+  /** Ordering key, or else the message key. */
   readonly key?: string | Uint8Array | null | undefined;
   /** Body. */
   readonly value?: string | Uint8Array | null | undefined;

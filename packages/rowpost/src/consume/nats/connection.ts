@@ -1,17 +1,16 @@
-/** What is called of a NATS connection, and what JetStream says of a consumer. */
 import { BrokerError } from "../../runtime/errors.ts";
 
 /** What `connect` of `@nats-io/transport-node` resolves to: what is called of it. */
 export interface NatsConsumeConnection {
-  /** Asks the server, and acknowledges so that it answers. */
+  /** Queries the server, and acknowledges with a reply. */
   request(subject: string, data: string, options: { timeout: number }): Promise<{ readonly data: Uint8Array }>;
-  /** Pulls, and says that a message is still being handled. */
+  /** Pulls, and reports that a message is still being handled. */
   publish(subject: string, data: string, options?: { reply?: string }): void;
-  /** For what the server delivers. */
+  /** For deliveries of the server. */
   subscribe(subject: string, options: { callback: never }): { drain(): Promise<void> };
-  /** Resolves when the server has read all that was written before. */
+  /** Resolves when the server has read everything written before. */
   flush(): Promise<void>;
-  /** Resolves when the connection is over and is not tried again. */
+  /** Resolves when the connection is over and does not reconnect. */
   closed(): Promise<unknown>;
   /** Ends it. */
   close(): Promise<void>;
@@ -23,11 +22,10 @@ export interface ConsumerAddress {
   readonly apiPrefix: string;
 }
 
-/** What the server does with a message that is not acknowledged. */
 export interface ConsumerFacts {
-  /** For so long it gives it to nobody else. */
+  /** Time before it delivers a message to another consumer. */
   readonly ackWaitMs: number;
-  /** Then it delivers it no more; infinite: always. */
+  /** Deliveries after which it stops; infinite: never. */
   readonly maxDeliveries: number;
 }
 
@@ -42,7 +40,7 @@ interface InfoAnswer {
   };
 }
 
-/** As long as a `check` of the broker waits. */
+/** The same wait as that of a broker's `check`. */
 export const ASK_TIMEOUT_MS = 5_000;
 const NANOS = 1_000_000;
 

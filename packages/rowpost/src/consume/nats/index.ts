@@ -1,6 +1,6 @@
 /**
- * NATS JetStream: pulls, and an acknowledgment for each message, on the core connection. Neither
- * `fetch` nor `consume` of the JetStream client tells when its server has sent the last message.
+ * NATS JetStream: pulls and single acknowledgments on the core connection. Neither `fetch` nor
+ * `consume` of the JetStream client tells when the server has sent the last message.
  */
 import { randomUUID } from "node:crypto";
 import { closeQuietly } from "../../runtime/deadline.ts";
@@ -26,29 +26,29 @@ import { type Pulling, startPulling } from "./pulling.ts";
 /** Options of {@link consumeNats}. */
 export interface NatsConsumeOptions<Tx = Transaction> extends ConsumeOptions<NatsDelivered, Tx> {
   /**
-   * Opens a connection, such as `() => connect({ servers })`: called again when the last one has
-   * closed, which is after its own reconnects. It is closed with the consumer.
+   * Opens a connection, such as `() => connect({ servers })`. Called again when the last one has
+   * closed, after its own reconnects. The consumer closes it.
    */
   readonly connect: () => Promise<NatsConsumeConnection>;
   /** Stream to read. */
   readonly stream: string;
-  /** Durable consumer of the stream that is pulled, with explicit acks; it has to be there. */
+  /** Durable pull consumer of the stream, with explicit acks. It must exist. */
   readonly durable: string;
-  /** JetStream domain. Default: the connection's own. */
+  /** JetStream domain. Default: the connection's. */
   readonly domain?: string | undefined;
-  /** Where messages come to, if not below `_INBOX`, the default. */
+  /** Prefix of the subjects for deliveries. Default `_INBOX`. */
   readonly inboxPrefix?: string | undefined;
   /**
-   * Messages in memory, those whose handlers run included. Default: four times `concurrency`, so
-   * that one key that is slow leaves room for others. No more come than `max_ack_pending`.
+   * Messages in memory, including those being handled. Default: four times `concurrency`, so that
+   * one slow key leaves room for others. `max_ack_pending` limits it.
    */
   readonly prefetch?: number | undefined;
-  /** For `connect` and the first answer of JetStream, in milliseconds. Default 10,000. */
+  /** Time for `connect` and JetStream's first answer, in ms. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
   /**
-   * `redeliver`, the default: again after `retry.maxMs`; in its last delivery (`max_deliver`) it
-   * stays here until it is handled. `dead-letter`: terminated, and never delivered again: a stream
-   * whose retention is not by limits **drops** it.
+   * `redeliver`, the default: again after `retry.maxMs`; in its last delivery (`max_deliver`) a
+   * message stays here until it is handled. `dead-letter`: terminated and never delivered again; a
+   * stream whose retention is not by limits **drops** it.
    */
   readonly unhandled?: Unhandled | Park<NatsDelivered> | undefined;
 }
@@ -77,18 +77,16 @@ interface LinkParts extends Pick<Parameters<typeof startPulling>[0], "address" |
   readonly tellOfLimit: (facts: ConsumerFacts) => void;
 }
 
-/** One in its last delivery that is under way. */
 interface LastOne {
   readonly raw: NatsDelivered;
-  /** Undefined: not read yet, or it has no identity. */
   message?: DeliveredMessage;
 }
 
 /**
  * Handles the messages of a durable consumer, each once, and acknowledges each after its commit.
- * Resolves when it pulls. Throws `ConfigurationError`, `BrokerError` where stream or consumer are
- * not there, or acknowledge by themselves, and what `connect` says to the first attempt; a
- * connection that is lost later is opened again.
+ * Resolves when it pulls. Throws `ConfigurationError`, `BrokerError` if stream or consumer does not
+ * exist or does not use explicit acks, and the error of the first `connect`. A connection lost
+ * later is reopened.
  */
 export async function consumeNats<Tx = Transaction>(options: NatsConsumeOptions<Tx>): Promise<Consumption> {
   const settings = workSettings("consumeNats", options, KINDS);
@@ -118,7 +116,7 @@ export async function consumeNats<Tx = Transaction>(options: NatsConsumeOptions<
   });
   return consumptionOf(async () => {
     const { connection, pulling } = links.current();
-    // One that comes now may be in its last delivery, and has to be handled.
+    // A message that arrives now may be in its last delivery and must be handled.
     const closed = await work.drain(pulling.quiet);
     if (closed.drained) await pulling.over;
     for (const one of lastOnes) tellOfLoss(one, logger);
@@ -174,7 +172,6 @@ interface Taken extends Pick<LinkParts, "pauseMs" | "work" | "lastOnes"> {
   readonly facts: ConsumerFacts;
   readonly keeping: Keeping;
   readonly message: WireMessage;
-  /** Resolves when the server sends nothing more, after `closing`. */
   readonly quiet: Promise<void>;
 }
 
@@ -197,23 +194,24 @@ async function take({ connection, facts, keeping, lastOnes, message, quiet, ...p
     else if (verdict === "dead-letter") await answered("+TERM");
     else if (verdict === "redeliver") connection.publish(reply, pauseMs > 0 ? `-NAK ${delayOf(pauseMs)}` : "-NAK");
     else if (isOurs) {
-      // Before that it would come back to us, and count as one more delivery.
+      // Earlier it would come back to us and count as another delivery.
       await quiet;
       connection.publish(reply, "-NAK");
     }
   }
 
-  /** The server has taken it when it answers; rejects where it does not. */
+  /** The server's answer confirms it; rejects without one. */
   async function answered(words: string): Promise<void> {
     const asked = connection.request(reply, words, { timeout: ASK_TIMEOUT_MS });
-    // One that it has given up is not missed; a work queue drops it when it hears this.
+    // The server has given it up, so losing this is harmless; a work queue drops it on receiving
+    // it.
     await (isLast ? closeQuietly(asked, ASK_TIMEOUT_MS) : asked);
   }
 
   return await work.handle({
     raw,
     read: (identity) => (one.message = natsMessage(raw, identity)),
-    // The server would never bring it again, to us or anybody else, and nobody would be told.
+    // The server would never deliver it again, to any consumer, without notice.
     stays: isLast ? "always" : undefined,
     isLast,
     isOver: () => !isLast && isLost(),

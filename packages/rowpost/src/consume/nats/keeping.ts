@@ -1,11 +1,9 @@
-/** Messages that the server has lent us: it is told of each that it is still being handled. */
+/** Reports to the server that delivered messages are still being handled. */
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { NatsConsumeConnection } from "./connection.ts";
 
-/** The messages under way on one connection, by the subject that they are answered to. */
 export interface Keeping {
   keep(reply: string): void;
-  /** May the server have given it to somebody else? */
   isLost(reply: string): boolean;
   letGo(reply: string): void;
   close(): void;
@@ -17,17 +15,17 @@ interface Parts {
   readonly ackWaitMs: number;
 }
 
-/** In the time for which a message is ours. */
+/** Renewals within the time for which a message is ours. */
 const LOOKS = 3;
 
 export function createKeeping({ ackWaitMs, clock, connection }: Parts): Keeping {
-  /** Monotonic: until then the server gives it to nobody else. */
+  /** Monotonic: until then the server gives it to no other consumer. */
   const held = new Map<string, number>();
   let timer: Timer | undefined = clock.setTimer(look, ackWaitMs / LOOKS);
 
   function look(): void {
     timer = clock.setTimer(look, ackWaitMs / LOOKS);
-    // One that could not be written is looked at again, while there is time.
+    // A failed renewal is retried while there is time.
     if (held.size > 0) renew().catch(() => undefined);
   }
 
@@ -41,7 +39,8 @@ export function createKeeping({ ackWaitMs, clock, connection }: Parts): Keeping 
     for (const reply of replies) connection.publish(reply, "+WPI");
     // The server has read them when it answers.
     await connection.flush();
-    // One that was lost before stays so: in a cut these words waited here, and it may have another.
+    // A lost message stays lost: during a disconnect these reports waited here, and another
+    // consumer may have it.
     for (const reply of replies) if (!isLost(reply)) held.set(reply, untilMs);
   }
 

@@ -1,19 +1,18 @@
-/** A message of JetStream as the core connection hands it over. */
 import { decodeNatsHeaders } from "../../brokers/nats/carry.ts";
 import type { ReceivedMessage } from "../../inbox/identity.ts";
 import { fromNats } from "../../inbox/reading/nats.ts";
 import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import { type DeliveredMessage, deliveredMessage } from "../message.ts";
 
-/** A message as it came. */
+/** A message as it was delivered. */
 export interface NatsDelivered {
-  /** Subject that it was published on: the topic, unless it was mapped. */
+  /** Published subject: the topic, unless it was mapped. */
   readonly subject: string;
   /** Body. */
   readonly data: Uint8Array;
-  /** As the client gives them. */
+  /** Headers as the client has them. */
   readonly headers?: WireHeaders | undefined;
-  /** Where it is stored, and which delivery this is. */
+  /** Position in the stream, and number of the delivery. */
   readonly info: {
     readonly stream: string;
     readonly streamSequence: number;
@@ -22,13 +21,12 @@ export interface NatsDelivered {
   };
 }
 
-/** Headers of the client, among them the status of the server's own messages. */
+/** Headers of the client, including the status of the server's own messages. */
 export type WireHeaders = Iterable<readonly [string, string | readonly string[]]> & {
   readonly code?: number;
   readonly description?: string;
 };
 
-/** What a subscription of the client brings. */
 export interface WireMessage {
   readonly subject: string;
   readonly data: Uint8Array;
@@ -37,8 +35,8 @@ export interface WireMessage {
 }
 
 /**
- * Undefined: not a message of a consumer. Its place stands in the reply subject, in an older form
- * and one with domain and account: `$JS.ACK.[domain.account.]stream.consumer.count.sequence.…`.
+ * Undefined if it is not from a consumer. The reply subject has its position, in an older form and
+ * one with domain and account: `$JS.ACK.[domain.account.]stream.consumer.count.sequence.…`.
  */
 export function rawOf({ data, headers, reply = "", subject }: WireMessage): NatsDelivered | undefined {
   const tokens = reply.split(".");

@@ -1,4 +1,4 @@
-/** Pulls: one at a time, for as many messages as have room, on a subscription of our own. */
+/** Pulls one at a time, for as many messages as have room, on our own subscription. */
 import { onAbort } from "../../runtime/abort.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -12,35 +12,29 @@ import type { WireMessage } from "./message.ts";
 interface Parts {
   readonly connection: NatsConsumeConnection;
   readonly address: ConsumerAddress;
-  /** Subject that nobody else listens on. */
   readonly inbox: string;
-  /** Messages that are under way. */
   readonly room: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly closing: AbortSignal;
-  /** Resolves when the message is settled. */
   readonly take: (message: WireMessage) => Promise<unknown>;
 }
 
-/** The pulls on one connection. */
 export interface Pulling {
-  /** Resolves when nothing comes any more: after `closing`, or the end of the connection. */
+  /** Resolves when nothing more arrives: after `closing` or the end of the connection. */
   readonly quiet: Promise<void>;
-  /** Resolves when all that came is settled as well. */
   readonly over: Promise<unknown>;
 }
 
 /** How long the server keeps a pull open. */
 const EXPIRES_MS = 30_000;
-/** Without a message the server says so often that it still knows of the pull. */
+/** Interval at which an idle server confirms that it still has the pull. */
 const HEARTBEAT_MS = 1_000;
-/** A server that has forgotten it, such as one that was started again, says nothing. */
+/** A server that forgot the pull, for example by a restart, stays silent. */
 const SILENCE_MS = 3 * HEARTBEAT_MS;
 const NANOS = 1_000_000;
 
 const STATUS_HEARTBEAT = 100;
-/** The ends of a pull that are no trouble. */
 const STATUS_EMPTY = 404;
 const STATUS_EXPIRED = 408;
 const NO_TROUBLE = /batch completed|exceeded maxackpending/i;
@@ -49,7 +43,6 @@ export function startPulling(parts: Parts): Pulling {
   const { address, clock, closing, connection, inbox, logger } = parts;
   const subject = `${address.apiPrefix}.CONSUMER.MSG.NEXT.${address.stream}.${address.durable}`;
   let pulls = 0;
-  /** Messages that the open pull may still bring. */
   let asked = 0;
   const underway = createUnderway(parts.room);
   let heardMs = clock.monotonicMs();
@@ -62,7 +55,7 @@ export function startPulling(parts: Parts): Pulling {
     if (error !== null) {
       fail(describeError(error));
     } else if (message.subject.startsWith(`${inbox}.`)) {
-      // Of an earlier pull, which was given up.
+      // Otherwise of an earlier, abandoned pull.
       if (message.subject === `${inbox}.${pulls}`) hear(message);
     } else {
       asked -= 1;
@@ -122,7 +115,7 @@ export function startPulling(parts: Parts): Pulling {
       if (asked <= 0 && underway.room > 0) pull();
       await clock.sleep(HEARTBEAT_MS, underway.change());
     }
-    // The server has sent us nothing more when it answers, and what it sent before comes through.
+    // The answer means that the server sends nothing more; earlier messages still arrive.
     await closeQuietly(subscription.drain());
   }
 

@@ -15,26 +15,24 @@ import { type Channel, type RabbitmqDelivered, returnsOf } from "./message.ts";
 interface Parts {
   readonly queue: string;
   readonly prefetch: number;
-  /** Of the queue: it gives up a message that comes back once more. */
+  /** Returns after which the queue gives a message up. */
   readonly deliveryLimit: number;
   readonly channel: Channel;
   readonly logger: Logger;
   readonly closing: AbortSignal;
-  /** Aborted when the channel is no more. */
   readonly ended: AbortSignal;
-  /** Resolves when it has been tried once; never rejects. */
+  /** Resolves after one try; never rejects. */
   readonly take: (message: RabbitmqDelivered) => Promise<unknown>;
 }
 
-/** Takes those that have come back often; of others it says false. */
+/** Takes messages that came back often; returns false for others. */
 export function createAlone(parts: Parts): (message: RabbitmqDelivered) => boolean {
   const { channel, closing, deliveryLimit, ended, logger, queue, take } = parts;
   const from = Math.max(1, Math.floor(deliveryLimit / 2));
-  /** In the order in which they came. */
   const waiting: RabbitmqDelivered[] = [];
   let isTrying = false;
 
-  /** They go back, unless they are in their last delivery. */
+  /** They are requeued, unless this is their last delivery. */
   function letGo(): void {
     for (const message of waiting.splice(0)) void take(message);
   }
@@ -42,8 +40,8 @@ export function createAlone(parts: Parts): (message: RabbitmqDelivered) => boole
   async function tryAll(): Promise<void> {
     isTrying = true;
     while (waiting.length > 0) {
-      // When the server answers, those that came together are here, and it has the acknowledgment
-      // of the one before.
+      // After the server's answer, messages delivered together are here, and it has the previous
+      // acknowledgment.
       await unlessAborted(closing, channel.prefetch(parts.prefetch), () => closing.reason);
       const most = Math.max(...waiting.map(returnsOf));
       const message = most % 2 === 0 ? waiting.shift() : waiting.pop();
@@ -67,7 +65,7 @@ export function createAlone(parts: Parts): (message: RabbitmqDelivered) => boole
   return (message) => {
     if (returnsOf(message) < from || closing.aborted) return false;
     waiting.push(message);
-    // Rejects where the channel has ended, or at a close: it is let go then.
+    // Rejects if the channel has ended or at a close; the messages are then let go.
     if (!isTrying) tryAll().catch(() => undefined);
     return true;
   };

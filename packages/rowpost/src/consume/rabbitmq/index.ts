@@ -1,4 +1,4 @@
-/** RabbitMQ through amqplib: a channel of our own on each connection, acknowledged one by one. */
+/** RabbitMQ through amqplib: our own channel on each connection, with single acknowledgments. */
 import { untilAborted } from "../../runtime/abort.ts";
 import { closeQuietly } from "../../runtime/deadline.ts";
 import { ConfigurationError, RowpostError } from "../../runtime/errors.ts";
@@ -19,7 +19,7 @@ import { createAlone } from "./alone.ts";
 import { createLimit, type Limit } from "./limit.ts";
 import { type Channel, type RabbitmqDelivered, rabbitmqMessage, returnsOf } from "./message.ts";
 
-/** What `amqplib.connect` resolves to: what is called of it. */
+/** The result of `amqplib.connect`, with the methods used. */
 export interface RabbitmqConsumeConnection {
   /** Called once. */
   createChannel(): Promise<unknown>;
@@ -27,43 +27,42 @@ export interface RabbitmqConsumeConnection {
   on(event: string, listener: (...given: never[]) => void): unknown;
   /** Ends it. */
   close(): Promise<void>;
-  /** What the server says of itself, among it its version. */
+  /** Server properties, including the version. */
   readonly connection?: { readonly serverProperties?: object | undefined } | undefined;
 }
 
 /** Options of {@link consumeRabbitmq}. */
 export interface RabbitmqConsumeOptions<Tx = Transaction> extends ConsumeOptions<RabbitmqDelivered, Tx> {
   /**
-   * Opens a connection, such as `() => amqplib.connect(url)`: called again whenever the last one
-   * has ended. It is closed with the consumer.
+   * Opens a connection, such as `() => amqplib.connect(url)`. Called again whenever the last one
+   * has ended. The consumer closes it.
    */
   readonly connect: () => Promise<RabbitmqConsumeConnection>;
-  /** Queue to read; it has to be there. */
+  /** Queue to read. It must exist. */
   readonly queue: string;
   /**
-   * Messages that the server hands over before they are acknowledged, those whose handlers run
-   * included: what is in memory. Default: four times `concurrency`, so that one key that is slow
-   * leaves room for others.
+   * Unacknowledged messages in memory, including those being handled. Default: four times
+   * `concurrency`, so that one slow key leaves room for others.
    */
   readonly prefetch?: number | undefined;
-  /** For `connect` and the first answers of the server, in milliseconds. Default 10,000. */
+  /** Time for `connect` and the first answers of the server, in ms. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
   /**
-   * How often the quorum queue takes a message back before it gives it up. RabbitMQ does not tell
-   * clients, so set it if a declaration or a policy sets another limit; `Infinity` if there is no
-   * limit. Default 20, which RabbitMQ 4 sets by itself.
+   * Returns after which the quorum queue gives a message up. RabbitMQ does not report it, so set it
+   * if a declaration or a policy has another limit; `Infinity` for none. Default 20, as in RabbitMQ
+   * 4.
    */
   readonly deliveryLimit?: number | undefined;
   /**
-   * True: the queue has a dead letter exchange, so what it gives up is not dropped, and nobody need
-   * be warned. Default: true with `unhandled: "dead-letter"`.
+   * True: the queue has a dead letter exchange, so messages it gives up are not dropped and need no
+   * warning. Default: true with `unhandled: "dead-letter"`.
    */
   readonly deadLetterExchange?: boolean | undefined;
   /**
-   * `redeliver`, the default: back into the queue, after a pause of `retry.maxMs`. One that has
-   * come back to a quorum queue before stays here, and is tried again after that pause until it is
-   * handled: the queue would count it towards its delivery limit. `dead-letter`: to the queue's
-   * dead letter exchange; a queue that has none **drops** it.
+   * `redeliver`, the default: back into the queue after a pause of `retry.maxMs`. A message that a
+   * quorum queue has taken back before stays here and is retried after that pause until it is
+   * handled, because returns count towards the delivery limit. `dead-letter`: to the queue's dead
+   * letter exchange; a queue without one **drops** it.
    */
   readonly unhandled?: Unhandled | Park<RabbitmqDelivered> | undefined;
 }
@@ -77,10 +76,10 @@ const KINDS: OwnKinds<RabbitmqConsumeOptions> = {
   deadLetterExchange: "boolean",
 };
 
-/** What RabbitMQ 4 sets for a quorum queue without a limit of its own. */
+/** RabbitMQ 4's default for a quorum queue. */
 const DELIVERY_LIMIT = 20;
 const LOST = "the connection to RabbitMQ ended";
-/** A server under load answers behind all that it was sent before. */
+/** A server under load answers only after everything it was sent before. */
 const CHANNEL_CLOSE_MS = 5_000;
 
 interface Link extends Opened {
@@ -91,8 +90,8 @@ interface Link extends Opened {
 
 /**
  * Handles the messages of a queue, each once, and acknowledges each after its commit. Resolves when
- * the server delivers. Throws `ConfigurationError`, and what `connect` and the server say to the
- * first attempt; a connection that is lost later is opened again.
+ * the server delivers. Throws `ConfigurationError`, and the errors of the first `connect` and of
+ * the server. A connection lost later is reopened.
  */
 export async function consumeRabbitmq<Tx = Transaction>(options: RabbitmqConsumeOptions<Tx>): Promise<Consumption> {
   const settings = workSettings("consumeRabbitmq", options, KINDS, {
@@ -121,10 +120,10 @@ export async function consumeRabbitmq<Tx = Transaction>(options: RabbitmqConsume
   });
   return consumptionOf(async () => {
     const { channel, connection, consumerTag } = links.current();
-    // One that comes now may be in its last delivery, and is tried.
+    // A message that arrives now may be in its last delivery, and is tried.
     const closed = await work.drain(closeQuietly(channel.cancel(consumerTag)));
     limit.tellOfReturns();
-    // Behind the acknowledgments: the server has read them when it answers.
+    // After the acknowledgments: the server has read them when it answers.
     await closeQuietly(channel.close(), CHANNEL_CLOSE_MS);
     await closeQuietly(connection.close());
     return closed;
@@ -162,7 +161,8 @@ async function openLink(parts: LinkParts): Promise<Link> {
     });
     void ended.then(async () => {
       limit.tellOfReturns();
-      // One that was cancelled, or whose channel ended, would stay open beside the next one.
+      // A connection whose consumer was cancelled or whose channel ended would stay open beside the
+      // next one.
       await closeQuietly(connection.close());
     });
     return { channel, connection, consumerTag, ended };
@@ -178,14 +178,13 @@ interface Taken extends Pick<LinkParts, "clock" | "limit" | "pauseMs" | "work"> 
   readonly ended: AbortSignal;
 }
 
-/** Resolves when it has been tried once. */
 async function take({ channel, clock, ended, limit, message, pauseMs, work }: Taken): Promise<void> {
   async function tell(verdict: Verdict): Promise<void> {
-    // It goes back when the channel ends. Before that the server would bring it to us again.
+    // It goes back when the channel ends; earlier, the server would deliver it to us again.
     if (verdict === "stopped") return;
-    // One that comes again at once would be tried as fast as the server can bring it.
+    // Without the pause it would be retried as fast as the server can deliver.
     if (verdict === "redeliver") await clock.sleep(pauseMs, work.closing);
-    // Throws where the channel has ended: the server has put the message back already.
+    // Throws on an ended channel: the server has already requeued the message.
     if (verdict === "handled") channel.ack(message);
     else channel.nack(message, false, verdict !== "dead-letter");
     limit.settled(message);
@@ -199,7 +198,7 @@ async function take({ channel, clock, ended, limit, message, pauseMs, work }: Ta
   const settled = work.handle({
     raw: message,
     read: (identity) => rabbitmqMessage(message, identity),
-    // The server would count that it goes back once more, and drop it in the end.
+    // The server would count another return, and finally drop it.
     stays: isLast || returnsOf(message) > 0 ? "aside" : undefined,
     isLast,
     isOver: () => ended.aborted,

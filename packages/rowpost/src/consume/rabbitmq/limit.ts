@@ -1,24 +1,23 @@
-/** A quorum queue gives up what comes back too often, and tells nobody: what we say of it. */
+/** Warns about the delivery limit, at which a quorum queue gives up a message without notice. */
 import type { Logger } from "../../runtime/logger.ts";
 import { type RabbitmqDelivered, returnsOf } from "./message.ts";
 
 interface Parts {
   readonly queue: string;
   readonly deliveryLimit: number;
-  /** Somebody has said that the queue has this limit; else it is what RabbitMQ 4 sets. */
+  /** The limit was configured; otherwise it is RabbitMQ 4's default. */
   readonly isGiven: boolean;
   readonly hasDeadLetters: boolean;
   readonly logger: Logger;
 }
 
-/** The delivery limit of one queue. */
 export interface Limit {
-  /** At each connection: `version` is the server's. */
   opened(version: unknown): void;
-  /** Is the queue to give it up when it comes back once more? It is then told of unless settled. */
+  /**
+   * Whether the queue gives the message up at its next return. It is then reported unless settled.
+   */
   isLast(message: RabbitmqDelivered): boolean;
   settled(message: RabbitmqDelivered): void;
-  /** All that are not settled go back now. */
   tellOfReturns(): void;
 }
 

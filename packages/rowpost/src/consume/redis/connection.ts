@@ -1,11 +1,9 @@
-/** Connections of our own, made from the user's client: what is called of them. */
 import type { ClientFactory } from "../../brokers/redis/client.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { RowpostError } from "../../runtime/errors.ts";
 
 type Words = readonly (string | number)[];
 
-/** A connection of ioredis, or one to each node of a cluster. */
 export interface Connection {
   connect(): Promise<unknown>;
   disconnect(): void;
@@ -20,10 +18,9 @@ export interface Connection {
   eval(...words: Words): Promise<unknown>;
 }
 
-/** An entry as it is given; Redis 6.2 has no fields of one that was trimmed. */
+/** An entry of the client; in Redis 6.2 a trimmed entry has no fields. */
 export type WireEntry = readonly [id: Buffer, fields: readonly Buffer[] | null];
 
-/** The group of a consumer, and its name there. */
 export interface Membership {
   readonly group: string;
   readonly member: string;
@@ -31,16 +28,19 @@ export interface Membership {
 
 const ANSWER_MS = 5_000;
 
-/** Rejects when the server has not answered in time; `longerMs` where it may take its time. */
+/** Rejects if the server does not answer in time; `longerMs` extends it. */
 export function answered<Result>(asking: Promise<Result>, longerMs = 0): Promise<Result> {
   return withDeadline(() => asking, { what: "a command of Redis", ms: ANSWER_MS + longerMs });
 }
 
-/** Connected; `onEnd` is called once, with the reason. Rejects with what the server says. */
+/**
+ * Resolves when connected; `onEnd` is called once, with the reason. Rejects with the server's
+ * error.
+ */
 export async function openConnection(make: ClientFactory, onEnd: (reason: unknown) => void): Promise<Connection> {
   const connection = (await make()) as unknown as Connection;
   let reason: unknown;
-  // Without it ioredis prints errors. The first is the reason, later ones say it is closed.
+  // Without a listener ioredis prints errors. The first is the reason; later ones report the close.
   connection.on("error", (error) => {
     reason ??= error;
   });
@@ -54,7 +54,7 @@ export async function openConnection(make: ClientFactory, onEnd: (reason: unknow
   return connection;
 }
 
-/** Makes stream and group where they are not there. Resolves to whether the group was not. */
+/** Creates missing streams and groups. Resolves to whether the group was missing. */
 export async function ensureGroup(
   connection: Connection,
   stream: string,

@@ -1,7 +1,6 @@
 /**
- * Entries that are ours: pending in the group under our name, whichever connection they came on.
- * Others claim an entry that has been idle for so long; ours are kept from that while they wait or
- * their handler runs.
+ * Entries pending in the group under our name, from any connection. Other members claim entries
+ * that were idle for a time, so ours are renewed while they wait or are handled.
  */
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { BrokerError } from "../../runtime/errors.ts";
@@ -10,39 +9,33 @@ import type { RedisDelivered } from "./message.ts";
 
 export interface Lent {
   readonly raw: RedisDelivered;
-  /** Monotonic: until then nobody else claims it. */
+  /** Monotonic: until then no other member claims it. */
   expiresAtMs: number;
 }
 
 export interface Entries {
-  /** Undefined: it is under way already. */
   lend(raw: RedisDelivered): Lent | undefined;
-  /** May another member have claimed it? */
   isLost(lent: Lent): boolean;
-  /** Rejects with why it could not be acknowledged. */
+  /** Rejects with the reason if it could not be acknowledged. */
   acknowledge(lent: Lent): Promise<void>;
-  /** To be claimed by any member after so long. */
   giveBack(lent: Lent, inMs: number): Promise<void>;
-  /** Gives back what else is pending under our name, and takes the name out of the group. */
+  /** Gives back the rest pending under our name, and removes the name from the group. */
   leave(stream: string): Promise<void>;
   close(): void;
 }
 
 interface Parts extends Membership {
-  /** The connection of now; it may be broken. */
   readonly connection: () => Connection;
   readonly clock: Clock;
   readonly claimAfterMs: number;
   readonly deleteHandled: boolean;
 }
 
-/** In the time for which an entry is ours. */
 const LOOKS = 3;
-/** Of an answer, before it is asked for again. */
 const PAUSE_MS = 100;
 /** Longer than any member waits before it claims. */
 const LONG_IDLE_MS = 7 * 86_400_000;
-/** Entries that were given back are pending under this name, and no process has it. */
+/** Owner of returned entries; no process uses this name. */
 export const NOBODY = "rowpost-given-back";
 
 export function createEntries(parts: Parts): Entries {
@@ -55,22 +48,22 @@ export function createEntries(parts: Parts): Entries {
 
   function look(): void {
     timer = clock.setTimer(look, claimAfterMs / LOOKS);
-    // One that could not be renewed is looked at again, while there is time.
+    // A failed renewal is retried while there is time.
     for (const stream of new Set([...held.values()].map(({ raw }) => raw.stream))) renew(stream).catch(() => undefined);
   }
 
-  /** One that was lost is not taken back from whoever has it. */
+  /** A lost entry is not taken back from its new owner. */
   async function renew(stream: string): Promise<void> {
     const ours = [...held.values()].filter((lent) => lent.raw.stream === stream && !isLost(lent));
     if (ours.length === 0) return;
     const untilMs = clock.monotonicMs() + claimAfterMs;
-    // JUSTID: not one more delivery.
+    // JUSTID: does not count as another delivery.
     const ids = ours.map(({ raw }) => raw.id);
     await answered(parts.connection().xclaim(stream, group, member, 0, ...ids, "JUSTID"));
     for (const lent of ours) lent.expiresAtMs = untilMs;
   }
 
-  /** Asked again while the connection is away and the entry is ours. */
+  /** Asks again while the connection is away and the entry is still ours. */
   async function settle<Result>(lent: Lent, ask: (connection: Connection) => Promise<Result>): Promise<Result> {
     held.delete(placeOf(lent.raw));
     for (;;) {
@@ -107,7 +100,7 @@ export function createEntries(parts: Parts): Entries {
       }
       if (parts.deleteHandled) await answered(parts.connection().xdel(stream, id)).catch(() => undefined);
     },
-    // Where that fails it is claimed all the same, when it has been idle for long enough.
+    // If it fails, the entry is claimed anyway once it was idle for long enough.
     async giveBack(lent, inMs) {
       if (isLost(lent)) {
         held.delete(placeOf(lent.raw));
@@ -125,7 +118,7 @@ export function createEntries(parts: Parts): Entries {
       };
       for (let ids = await pending(); ids.length > 0; ids = await pending())
         await answered(release(connection, stream, ids, LONG_IDLE_MS));
-      // It would drop what is pending under the name.
+      // It would drop entries pending under the name.
       await answered(connection.xgroup("DELCONSUMER", stream, group, member));
     },
     close() {

@@ -1,4 +1,4 @@
-/** Redis Streams: a consumer group, read on connections of our own. */
+/** Redis Streams: a consumer group, read on our own connections. */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { duplicatesOf, type RedisClient } from "../../brokers/redis/client.ts";
@@ -20,37 +20,37 @@ import { readStream } from "./reading.ts";
 /** Options of {@link consumeRedis}. */
 export interface RedisConsumeOptions<Tx = Transaction> extends ConsumeOptions<RedisDelivered, Tx> {
   /**
-   * A `Redis` or `Cluster` of ioredis or iovalkey, also with sentinels. Connections of our own are
-   * made from it with `duplicate()`; yours is not used and not closed.
+   * A `Redis` or `Cluster` of ioredis or iovalkey, also with sentinels. The consumer connects with
+   * its `duplicate()`; the client itself is not used and not closed.
    */
   readonly client: RedisClient;
-  /** Keys of the streams, behind the `keyPrefix` of the client. One that is not there is made. */
+  /** Keys of the streams, after the client's `keyPrefix`. Missing streams are created. */
   readonly streams: readonly string[];
-  /** Consumer group; made where it is not there. */
+  /** Consumer group; created if missing. */
   readonly group: string;
   /**
-   * Where a group begins that is made at the start. Default true: with the first entry. One that
-   * was deleted under the consumer is made again with the first entry in any case: no other place
-   * leaves nothing out, and what was handled before is a duplicate for the inbox.
+   * Start of a group that is created at the start. Default true: the first entry. A group deleted
+   * while the consumer runs is always recreated at the first entry, so that nothing is left out;
+   * the inbox recognizes duplicates.
    */
   readonly fromBeginning?: boolean | undefined;
   /**
-   * Entries in memory, those whose handlers run included, shared among the streams. Default: four
-   * times `concurrency`, so that one key that is slow leaves room for others.
+   * Entries in memory, including those being handled, shared by the streams. Default: four times
+   * `concurrency`, so that one slow key leaves room for others.
    */
   readonly prefetch?: number | undefined;
   /**
-   * An entry that another member has not been heard of for so long is claimed, in milliseconds:
-   * when a process dies, its entries come again after that. Those that are being handled are kept
-   * from it. The same for all members. Default 30,000, at least 100.
+   * Idle time in ms after which an entry of another member is claimed, for example when its process
+   * died. Entries being handled are renewed. Use the same for all members. Default 30,000, at least
+   * 100.
    */
   readonly claimAfterMs?: number | undefined;
-  /** Delete each entry that was handled: where no other group reads the stream. Default false. */
+  /** Delete each handled entry, for streams that no other group reads. Default false. */
   readonly deleteHandled?: boolean | undefined;
-  /** For the connections and the first answers of the server, in milliseconds. Default 10,000. */
+  /** Time for the connections and the first answers of the server, in ms. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
   /**
-   * Redis has no dead letters. `redeliver`, the default: again after `retry.maxMs`, by any member.
+   * Redis has no dead letters. `redeliver`, the default: again after `retry.maxMs`, to any member.
    */
   readonly unhandled?: "redeliver" | Park<RedisDelivered> | undefined;
 }
@@ -68,15 +68,15 @@ const KINDS: OwnKinds<RedisConsumeOptions> = {
 
 interface Link extends Opened {
   readonly commands: Connection;
-  /** Resolves to whether every read has come back. */
+  /** Resolves to whether every read has returned. */
   readonly read: Promise<boolean>;
   disconnect(): void;
 }
 
 /**
  * Handles the entries of streams, each once, and acknowledges each after its commit. Resolves when
- * it reads. Needs Redis 6.2. Throws `ConfigurationError`, and what the server says to the first
- * attempt; a connection that is lost later is opened again.
+ * it reads. Needs Redis 6.2. Throws `ConfigurationError`, and the server's error of the first
+ * attempt. A connection lost later is reopened.
  */
 export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOptions<Tx>): Promise<Consumption> {
   const settings = workSettings("consumeRedis", options, KINDS, { noDeadLetters: true });
@@ -137,7 +137,7 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
       const commands = await connected();
       const readers: Connection[] = [];
       for (const stream of streams) {
-        // What came while the group was gone is behind no other place.
+        // Entries added while the group was gone are only found from the beginning.
         const from = isFirst && !fromBeginning ? "$" : "0";
         const isNew = await ensureGroup(commands, stream, { group, from });
         if (isNew && !isFirst)
@@ -207,5 +207,4 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
   });
 }
 
-/** For the last words to a server that may be silent. */
 const LEAVE_MS = 5_000;

@@ -1,16 +1,15 @@
-/** An entry of a stream as a message. */
 import { decodeRedisEntry } from "../../brokers/redis/entry.ts";
 import type { ReceivedMessage } from "../../inbox/identity.ts";
 import { fromRedis } from "../../inbox/reading/redis.ts";
 import { type DeliveredMessage, deliveredMessage } from "../message.ts";
 
-/** An entry as it came. */
+/** An entry as it was delivered. */
 export interface RedisDelivered {
-  /** Stream that it is in. */
+  /** Stream of the entry. */
   readonly stream: string;
-  /** Its id. */
+  /** Id of the entry. */
   readonly id: string;
-  /** Names and values by turns. */
+  /** Alternating names and values. */
   readonly fields: readonly Uint8Array[];
 }
 

@@ -1,4 +1,4 @@
-/** Reads a stream on a connection of its own, and claims what other members have left behind. */
+/** Reads a stream on its own connection, and claims entries that other members left. */
 import { onAbort, untilAborted } from "../../runtime/abort.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -9,29 +9,27 @@ import type { RedisDelivered } from "./message.ts";
 
 interface Parts extends Membership {
   readonly stream: string;
-  /** Blocks in reads: nothing else is asked on it. */
+  /** Blocks in reads, so it is used for nothing else. */
   readonly reader: Connection;
   readonly commands: Connection;
-  /** Entries of the stream that are under way, kept over connections. */
   readonly underway: Underway;
   readonly claimAfterMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly closing: AbortSignal;
-  /** Aborted when one of the connections has ended. */
   readonly ended: AbortSignal;
-  /** Resolves when the entry is settled; undefined where it is under way already. */
+  /** Resolves when the entry is settled; undefined if it is under way already. */
   readonly take: (raw: RedisDelivered) => Promise<unknown> | undefined;
 }
 
-/** Between two looks for what others have left; so long a read waits, and a close for a read. */
+/** Interval of claims; also how long a read blocks, and so how long a close waits for it. */
 const CLAIM_MS = 1_000;
 
 const FORGET_MS = 60_000;
 /**
- * Takes the names of members that were killed out of the group. In one step: an entry that a member
- * took between a look and its removal would be lost with it. A live member reads every second, and
- * one that was removed all the same has its name back with its next read.
+ * Removes the names of dead members from the group. A script, because an entry that a member took
+ * between a check and its removal would be lost with it. A live member reads every second; one
+ * removed by mistake gets its name back with its next read.
  */
 const FORGET_DEAD = `
 for _, facts in ipairs(redis.call("XINFO", "CONSUMERS", KEYS[1], ARGV[1])) do
@@ -43,7 +41,7 @@ for _, facts in ipairs(redis.call("XINFO", "CONSUMERS", KEYS[1], ARGV[1])) do
   end
 end`;
 
-/** Resolves at the close; rejects with why it cannot read. */
+/** Resolves at the close; rejects with the reason if it cannot read. */
 export async function readStream(parts: Parts): Promise<void> {
   const { clock, closing, ended, stream, underway } = parts;
   const isOver = (): boolean => closing.aborted || ended.aborted;
@@ -71,7 +69,7 @@ export async function readStream(parts: Parts): Promise<void> {
   let claimFrom = FIRST;
   let forgetAtMs = clock.monotonicMs();
 
-  /** Those of members that have died, and those that were given back, as many as have room. */
+  /** Claims entries of dead members and returned ones, as many as have room. */
   async function claim(): Promise<void> {
     do {
       const words = [stream, parts.group, parts.member, parts.claimAfterMs, claimFrom, "COUNT", underway.room];
@@ -80,18 +78,18 @@ export async function readStream(parts: Parts): Promise<void> {
       for (const entry of entries) take(entry);
       gone(trimmed);
     } while (claimFrom !== FIRST && underway.room > 0 && !isOver());
-    // Else it goes on from there as soon as there is room.
+    // Otherwise it continues from there as soon as there is room.
     if (claimFrom !== FIRST) return;
     const nowMs = clock.monotonicMs();
     claimAtMs = nowMs + Math.min(CLAIM_MS, parts.claimAfterMs);
     if (nowMs < forgetAtMs) return;
     forgetAtMs = nowMs + FORGET_MS;
-    // Where scripts are forbidden the names stay, which harms nobody.
+    // If scripts are forbidden the names stay, which is harmless.
     await answered(parts.commands.eval(FORGET_DEAD, 1, stream, parts.group, 3 * CLAIM_MS)).catch(() => undefined);
   }
 
   async function readNew(): Promise<void> {
-    // 0 would be for ever.
+    // 0 would block for ever.
     const blockMs = Math.max(1, Math.ceil(claimAtMs - clock.monotonicMs()));
     const words = ["GROUP", parts.group, parts.member, "COUNT", underway.room, "BLOCK", blockMs];
     const answer = await answered(parts.reader.xreadgroupBuffer(...words, "STREAMS", stream, ">"), blockMs);
@@ -102,7 +100,7 @@ export async function readStream(parts: Parts): Promise<void> {
   try {
     while (!isOver()) {
       if (underway.room === 0) await untilAborted(underway.change());
-      // What was left is older than what nobody has read, which may never end.
+      // Left entries are older than unread ones, which may never end.
       else if (clock.monotonicMs() >= claimAtMs) await claim();
       else await readNew();
     }
@@ -111,7 +109,6 @@ export async function readStream(parts: Parts): Promise<void> {
   }
 }
 
-/** Where a claim begins and, when it is through, ends. */
 const FIRST = "0-0";
 
 type Answer = readonly (readonly [stream: Buffer, entries: readonly WireEntry[]])[] | null;

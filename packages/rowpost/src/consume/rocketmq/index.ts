@@ -1,6 +1,6 @@
 /**
- * RocketMQ 5: a consumer of our own on the gRPC of its proxy. The official Node.js client hangs at
- * its start when nobody answers, and asks one queue of each broker only.
+ * RocketMQ 5: our own consumer on the gRPC of its proxy. The official Node.js client hangs at its
+ * start without an answer, and polls only one queue of each broker.
  */
 import type { CallResult } from "../../brokers/rocketmq/connection.ts";
 import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
@@ -19,7 +19,7 @@ import { type RocketmqDelivered, rawOf, rocketmqMessage, type WireDelivered } fr
 import { createReceipts, type Lent } from "./receipts.ts";
 import { type Poll, type Queues, type ReadableQueue, startReceiving } from "./receiving.ts";
 
-/** Where it connects to: as the broker of rowpost/rocketmq. */
+/** Connection options, as of the broker of rowpost/rocketmq. */
 type Place = Pick<
   RocketmqOptions,
   "endpoints" | "namespace" | "tls" | "accessKey" | "secretKey" | "sessionToken" | "requestTimeoutMs"
@@ -27,27 +27,26 @@ type Place = Pick<
 
 /** Options of {@link consumeRocketmq}. */
 export interface RocketmqConsumeOptions<Tx = Transaction> extends ConsumeOptions<RocketmqDelivered, Tx>, Place {
-  /** Consumer group; it has to be there. One that is orderly keeps the order of message groups. */
+  /** Consumer group. It must exist. An orderly one keeps the order of message groups. */
   readonly group: string;
-  /** Topics to read; they have to be there. */
+  /** Topics to read. They must exist. */
   readonly topics: readonly string[];
   /** Tags, which are message types, as `order.paid || order.refunded`. Default `*`: all. */
   readonly tags?: string | undefined;
   /**
-   * Messages in memory of each broker, those whose handlers run included, shared among topics.
-   * Default: four times `concurrency`.
+   * Messages in memory for each broker, including those being handled, shared by topics. Default:
+   * four times `concurrency`.
    */
   readonly prefetch?: number | undefined;
   /**
-   * How long the server keeps a message from others when nothing is heard of it, in milliseconds:
-   * when this process dies, its messages come again after that. Renewed while a handler runs.
-   * Default 30,000; the server takes no less than 10,000.
+   * How long the server hides a message from other consumers, in ms, for example after this process
+   * died. Renewed while a handler runs. Default 30,000; the server's minimum is 10,000.
    */
   readonly invisibleMs?: number | undefined;
   /**
    * `redeliver`, the default: again after `retry.maxMs`, at least 1 s; the server counts it towards
-   * the group's limit, and then makes it a dead letter. One of a message group stays here, and is
-   * tried again after `retry.maxMs` until it is handled: its queue stands. `dead-letter`: at once.
+   * the group's limit, and then makes it a dead letter. A message of a message group stays here and
+   * is retried after `retry.maxMs` until it is handled, blocking its queue. `dead-letter`: at once.
    */
   readonly unhandled?: Unhandled | Park<RocketmqDelivered> | undefined;
 }
@@ -67,13 +66,13 @@ const KINDS: OwnKinds<RocketmqConsumeOptions> = {
   invisibleMs: "number",
 };
 
-/** A message that is let go at the close is there for the next consumer soon. */
+/** A message let go at the close is soon available to the next consumer. */
 const LET_GO_MS = 1_000;
 
 /**
  * Handles the messages of topics, each once, and acknowledges each after its commit. Resolves when
- * it receives. Throws `ConfigurationError`, `MissingPeerError`, and `BrokerError` where the server,
- * a topic or the group is not there; what fails later is tried until it works.
+ * it receives. Throws `ConfigurationError`, `MissingPeerError`, and `BrokerError` if the server, a
+ * topic or the group does not exist. Later failures are retried until they are over.
  */
 export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsumeOptions<Tx>): Promise<Consumption> {
   const settings = workSettings("consumeRocketmq", options, KINDS);
@@ -132,8 +131,8 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
       raw,
       read: (identity): DeliveredMessage => rocketmqMessage(raw, identity),
       within: raw.topic,
-      // Those behind it would go back as well; the server counts that for each, whatever it is
-      // told, and makes dead letters of them that nobody has handled.
+      // The messages behind it would go back too; the server counts each of them and makes dead
+      // letters of unhandled ones.
       stays: raw.messageGroup === undefined ? undefined : "always",
       isOver: () => receipts.isLost(lent) || groups.isHeldUp(lent, poll),
       tell: (verdict) => tell(lent, poll, verdict),
@@ -187,16 +186,14 @@ function placeOf(options: Place & { readonly group: unknown; readonly topics: re
 }
 
 /**
- * A message of a group that is given back, such as one whose receipt has lapsed, holds up those
- * behind it that came with the same poll: the server brings them again, behind it. Those of later
- * polls are in the server's order: it may be another consumer's by then, or a dead letter, and
- * never come back to us.
+ * A group's message that is given back, for example with an expired receipt, holds back later ones
+ * of the same poll: the server delivers them again behind it. Later polls are in the server's
+ * order: the message may be another consumer's by then, or a dead letter, and never come back.
  */
 function createGroups(): {
   settled(lent: Lent, poll: Poll, verdict: Verdict): void;
   isHeldUp(lent: Lent, poll: Poll): boolean;
 } {
-  /** Groups of which a message was given back. */
   const broken = new WeakMap<Poll, Set<string>>();
   return {
     settled({ raw: { messageGroup } }, poll, verdict) {
@@ -218,7 +215,7 @@ interface RouteAnswer {
   })[];
 }
 
-/** One queue of each primary that may be read: a poll of it brings messages of all its queues. */
+/** One readable queue of each primary: a poll of it brings messages of all its queues. */
 function queuesIn(result: CallResult): Queues {
   const answer = result.ok ? (result.response as RouteAnswer) : undefined;
   const failure = result.ok ? failureOfStatus(answer?.status) : failureOfCall(result);
@@ -243,7 +240,7 @@ function checkTopic(topic: string, answer: Queues): void {
   });
 }
 
-/** The server takes our settings, or says why not. */
+/** Waits until the server accepts our settings, or throws its reason. */
 async function untilKnown(session: Session, clock: Clock, group: string, withinMs: number): Promise<void> {
   const until = clock.monotonicMs() + withinMs;
   session.touch();

@@ -1,23 +1,22 @@
-/** A message of RocketMQ as its proxy hands it over. */
 import { unzipSync } from "node:zlib";
 import { headersOf } from "../../brokers/rocketmq/carry.ts";
 import type { ReceivedMessage } from "../../inbox/identity.ts";
 import { fromRocketmq } from "../../inbox/reading/rocketmq.ts";
 import { type DeliveredMessage, deliveredMessage } from "../message.ts";
 
-/** A message as it came. */
+/** A message as it was delivered. */
 export interface RocketmqDelivered {
-  /** Topic that it came from. */
+  /** Topic of the message. */
   readonly topic: string;
-  /** As its producer called it. */
+  /** Id from the producer. */
   readonly messageId: string;
-  /** User properties as they are stored. */
+  /** Stored user properties. */
   readonly properties: Readonly<Record<string, string>>;
   /** Body, decompressed. */
   readonly body: Buffer;
-  /** Tag, where it has one: the message type. */
+  /** Tag, if it has one: the message type. */
   readonly tag: string | undefined;
-  /** Keys that it is found by. */
+  /** Index keys of the message. */
   readonly keys: readonly string[];
   /** Message group of a FIFO message: its ordering key. */
   readonly messageGroup: string | undefined;
@@ -25,7 +24,6 @@ export interface RocketmqDelivered {
   readonly deliveryAttempt: number;
 }
 
-/** `Message` of the protocol, as proto-loader gives it. */
 export interface WireDelivered {
   readonly topic?: { readonly name?: string };
   readonly userProperties?: Readonly<Record<string, string>>;
@@ -61,8 +59,8 @@ export function rawOf({
 }
 
 /**
- * What a classic producer has compressed is called gzip, and is zlib. A body that is neither is
- * left as it is: its handler fails, and not we.
+ * Classic producers label zlib as gzip. A body that is neither stays unchanged, so that its handler
+ * fails and not the consumer.
  */
 function unzipped(body: Buffer): Buffer {
   try {
@@ -72,7 +70,7 @@ function unzipped(body: Buffer): Buffer {
   }
 }
 
-/** Sixteen times what the server takes compressed. */
+/** Sixteen times the server's limit of a compressed body. */
 const MOST_BYTES = 67_108_864;
 
 /** Throws `MissingIdentityError`. */

@@ -1,6 +1,6 @@
 /**
- * Messages that the server has lent us: for each a receipt that is good for the invisible time, is
- * renewed while the message waits or its handler runs, and given back with an acknowledgment.
+ * Receipts of delivered messages. A receipt is valid for the invisible time, is renewed while its
+ * message waits or is handled, and ends with an acknowledgment or a return.
  */
 import type { CallResult, Connection } from "../../brokers/rocketmq/connection.ts";
 import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
@@ -12,21 +12,19 @@ import type { RocketmqDelivered } from "./message.ts";
 export interface Lent {
   readonly raw: RocketmqDelivered;
   receipt: string;
-  /** Monotonic: until then the server gives it to nobody else. */
+  /** Monotonic: until then the server gives it to no other consumer. */
   expiresAtMs: number;
   renewal: Promise<void> | undefined;
 }
 
 export interface Receipts {
-  /** Keeps it for us until it is given back. */
   lend(raw: RocketmqDelivered, receipt: string): Lent;
-  /** Did the server give it to somebody else, or may it have? */
   isLost(lent: Lent): boolean;
-  /** Rejects with why the server did not take it. */
+  /** Rejects with the reason if the server did not accept it. */
   acknowledge(lent: Lent): Promise<void>;
-  /** To be delivered again after so long; counted as a failed delivery, or not. */
+  /** Redelivered after this time, counted as a failed delivery or not. */
   giveBack(lent: Lent, inMs: number, isCounted: boolean): Promise<void>;
-  /** Rejects with why the server did not take it. */
+  /** Rejects with the reason if the server did not accept it. */
   bury(lent: Lent): Promise<void>;
   close(): void;
 }
@@ -41,11 +39,10 @@ interface Parts {
   readonly requestTimeoutMs: number;
 }
 
-/** Each receipt is looked at so often in its time, and renewed when half of it is over. */
+/** Checks of a receipt during its time; it is renewed at half of it. */
 const LOOKS = 6;
 /** The server refuses less. */
 const SHORTEST_MS = 1_000;
-/** Of an answer, before it is asked for again. */
 const PAUSE_MS = 100;
 
 export function createReceipts(parts: Parts): Receipts {
@@ -66,7 +63,7 @@ export function createReceipts(parts: Parts): Receipts {
     return connection.call(runtime.methods[method], request, { timeoutMs: requestTimeoutMs });
   }
 
-  /** Never rejects. A failed renewal is tried again at the next look, while there is time. */
+  /** Never rejects. A failed renewal is retried at the next check, while there is time. */
   async function renew(lent: Lent): Promise<void> {
     const askedAtMs = clock.monotonicMs();
     const result = await ask("ChangeInvisibleDuration", visibleIn(lent, invisibleMs, false));
@@ -88,12 +85,12 @@ export function createReceipts(parts: Parts): Receipts {
   }
 
   /**
-   * Asked until the server has said something, or the message is no longer ours. Resolves to why
-   * the server did not take it.
+   * Asks until the server answers or the message is no longer ours. Resolves to the reason if the
+   * server did not accept it.
    */
   async function settle(lent: Lent, method: MethodName, request: () => object): Promise<BrokerError | undefined> {
     held.delete(lent);
-    // A receipt is replaced by its renewal: the old one would acknowledge nothing.
+    // A renewal replaces the receipt, and the old one would acknowledge nothing.
     await lent.renewal;
     let said = new BrokerError("RECEIPT_LAPSED", "the receipt lapsed before the server had answered");
     while (clock.monotonicMs() < lent.expiresAtMs) {
@@ -101,7 +98,7 @@ export function createReceipts(parts: Parts): Receipts {
       const failure = failureOf(result);
       if (failure === undefined) return undefined;
       said = new BrokerError(failure.code, failure.reason);
-      // Refused, as a receipt that has lapsed: the message comes again.
+      // Refused like an expired receipt: the message comes again.
       if (result.ok && failure.scope === "message") break;
       if (!result.ok && result.connectCode === "CLOSED") break;
       await clock.sleep(PAUSE_MS);
@@ -129,7 +126,7 @@ export function createReceipts(parts: Parts): Receipts {
           entries: [{ messageId: lent.raw.messageId, receiptHandle: lent.receipt }],
         })),
       ),
-    // Where that fails the message comes again all the same, after the invisible time.
+    // If it fails, the message comes again anyway after the invisible time.
     async giveBack(lent, inMs, isCounted) {
       await settle(lent, "ChangeInvisibleDuration", () => visibleIn(lent, Math.max(inMs, SHORTEST_MS), isCounted));
     },

@@ -1,4 +1,4 @@
-/** Long polls: one at a time for each topic and broker, for as many messages as have room. */
+/** Long polls, one at a time for each topic and broker, for as many messages as have room. */
 import type { Connection } from "../../brokers/rocketmq/connection.ts";
 import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
 import type { GrpcRuntime } from "../../brokers/rocketmq/grpc.ts";
@@ -11,18 +11,16 @@ import { createUnderway } from "../underway.ts";
 import type { WireDelivered } from "./message.ts";
 import { durationOf } from "./receipts.ts";
 
-/** A queue of a topic that may be read, by way of its broker. */
 export interface ReadableQueue {
   readonly topic: { readonly name: string };
   readonly broker: { readonly name: string };
 }
 
-/** Of a topic, or why nobody says. */
 export type Queues =
   | { readonly queues: readonly ReadableQueue[] }
   | { readonly reason: string; readonly isRetriable: boolean };
 
-/** What came in one answer of the server knows each other by it; a poll is of one topic. */
+/** Identifies the messages of one answer; a poll is of one topic. */
 export type Poll = object;
 
 interface Parts {
@@ -37,27 +35,21 @@ interface Parts {
   readonly tags: string;
   readonly invisibleMs: number;
   readonly requestTimeoutMs: number;
-  /** Messages of one poll that are under way. */
   readonly room: number;
   readonly topics: readonly string[];
   readonly queuesOf: (topic: string) => Promise<Queues>;
-  /** Resolves when the message is settled. */
   readonly take: (message: WireDelivered, poll: Poll) => Promise<unknown>;
 }
 
-/** The polls of one consumer. */
 export interface Receiving {
-  /** Resolves when none runs any more and what they brought is settled, after `closing`. */
   readonly over: Promise<unknown>;
 }
 
-/** How long the server holds a poll without messages. */
+/** How long the server holds an empty poll. */
 const POLL_MS = 15_000;
-/** It gives no more in one answer. */
+/** The server's limit of one answer. */
 const MOST = 32;
-/** Until a session that was lost is looked for again. */
 const SESSION_MS = 50;
-/** For a poll that is under way at the close. */
 const LAST_WORDS_MS = 500;
 /** As the official clients do. */
 const ROUTE_MS = 30_000;
@@ -69,13 +61,11 @@ interface Status {
 export function startReceiving(parts: Parts): Receiving {
   const { clock, closing, connection, logger, runtime, session } = parts;
   const polls = new Map<string, Promise<void>>();
-  /** Topics that were told to be unread. */
   const unread = new Set<string>();
-  /** Monotonic; infinite once it was told. */
   let unknownSinceMs: number | undefined;
   const cut = new AbortController();
 
-  /** Begins the polls of brokers that have come; those of one that has gone end by themselves. */
+  /** Starts the polls of new brokers; those of a removed broker end by themselves. */
   async function watch(): Promise<void> {
     for (let failures = 0; !closing.aborted; ) {
       let isOver = true;
@@ -86,13 +76,13 @@ export function startReceiving(parts: Parts): Receiving {
       failures = isOver ? 0 : failures + 1;
       await clock.sleep(failures === 0 ? ROUTE_MS : retryPauseMs(failures), closing);
     }
-    // What the server has sent already would come again only after the invisible time.
+    // Messages that the server has already sent would come again only after the invisible time.
     const timer = clock.setTimer(() => cut.abort(), LAST_WORDS_MS);
     await Promise.all(polls.values());
     timer.cancel();
   }
 
-  /** False: to be looked for again soon. */
+  /** False: check again soon. */
   function look(topic: string, answer: Queues): boolean {
     if ("queues" in answer) {
       unread.delete(topic);
@@ -105,7 +95,7 @@ export function startReceiving(parts: Parts): Receiving {
       }
       return true;
     }
-    // A poll that runs tells by itself.
+    // A running poll reports its own errors.
     const isRead = [...polls.keys()].some((name) => name.startsWith(`${topic}\n`));
     if (!isRead && !unread.has(topic)) {
       unread.add(topic);
@@ -116,7 +106,7 @@ export function startReceiving(parts: Parts): Receiving {
 
   const whatOf = (topic: string): string => `RocketMQ topic ${topic} for the group ${parts.groupName}`;
 
-  /** Once for each time that the session is lost: without it the server gives nothing. */
+  /** Reports a lost session once; without it the server delivers nothing. */
   function tellOfSession(): void {
     unknownSinceMs ??= clock.monotonicMs();
     const trouble = session.trouble();
@@ -164,7 +154,7 @@ export function startReceiving(parts: Parts): Receiving {
     await underway.none();
   }
 
-  /** One poll. Resolves to why it failed. */
+  /** One poll. Resolves to its error, if any. */
   async function receive(
     queue: ReadableQueue,
     count: number,

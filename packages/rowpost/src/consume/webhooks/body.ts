@@ -1,24 +1,21 @@
-/** The body of a request as it came, out of what each framework has. */
-
-/** A request of node:http, or of Express, which is one. */
+/** A request of node:http or Express. */
 export interface NodeRequest extends AsyncIterable<unknown> {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** What a body parser has left, where one came before: `express.raw()` leaves a Buffer. */
+  /** Set by an earlier body parser: `express.raw()` leaves a Buffer. */
   readonly body?: unknown;
-  /** True when somebody has read the body. */
+  /** True when the body has been read. */
   readonly readableEnded?: boolean;
 }
 
-/** A response of node:http, or of Express. */
+/** A response of node:http or Express. */
 export interface NodeResponse {
-  /** Begins it. */
+  /** Begins the response. */
   writeHead(status: number, headers: Readonly<Record<string, string>>): { end(body: string): unknown };
   /** Breaks it off. */
   destroy(): unknown;
 }
 
-/** A body that cannot be had; what to answer. */
 export class BodyError extends Error {
   readonly status: 413 | 500;
 
@@ -38,7 +35,6 @@ export async function bodyOfNode(request: NodeRequest, maxBytes: number): Promis
   return await gathered(request as AsyncIterable<Uint8Array>, maxBytes);
 }
 
-/** What a framework has made of it. */
 export function bodyOfOther(body: unknown): string | Uint8Array {
   if (body === undefined || body === null) return "";
   if (typeof body === "string" || body instanceof Uint8Array) return body;
@@ -50,7 +46,7 @@ export async function bodyOfFetch(request: Request, maxBytes: number): Promise<U
   return request.body === null ? new Uint8Array() : await gathered(request.body, maxBytes);
 }
 
-/** No more than the limit is ever kept; the rest of a larger one is read and dropped. */
+/** Keeps at most the limit; the rest of a larger body is read and dropped. */
 async function gathered(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
   const kept: Uint8Array[] = [];
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** HTTP: requests that rowpost/http has sent, checked, handled and answered. */
+/** HTTP: verifies, handles and answers requests sent by rowpost/http. */
 import { decodeWebhookHeaders } from "../../brokers/http/headers.ts";
 import { secretBytes, verifyWebhook, webhookId } from "../../brokers/http/signature.ts";
 import type { ReceivedMessage } from "../../inbox/identity.ts";
@@ -14,52 +14,52 @@ import { type ConsumeOptions, type OwnKinds, type Park, workSettings } from "../
 import { createWork, type Verdict } from "../work.ts";
 import { BodyError, bodyOfFetch, bodyOfNode, bodyOfOther, type NodeRequest, type NodeResponse } from "./body.ts";
 
-/** A request with its body as it came: a parsed and printed JSON has other bytes. */
+/** A request with its raw body. A JSON body that was parsed and printed again has other bytes. */
 export interface WebhookDelivered {
   /** Names in lower case, as node:http has them. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** Bytes, or their text. */
+  /** Bytes or text. */
   readonly body: string | Uint8Array;
 }
 
-/** What to answer. */
+/** The answer to send. */
 export interface WebhookAnswer {
-  /** 204: handled, now or before. Others: docs/consumers.md. */
+  /** 204: handled, now or earlier. Others: docs/consumers.md. */
   readonly status: number;
-  /** `retry-after` (seconds) and `content-type`, where there are any. */
+  /** `retry-after` (seconds) and `content-type`, if any. */
   readonly headers: Readonly<Record<string, string>>;
-  /** For people; empty with 204. */
+  /** Text for people; empty with 204. */
   readonly body: string;
 }
 
 /** Options of {@link consumeWebhooks}. */
 export interface WebhookConsumeOptions<Tx = Transaction> extends ConsumeOptions<WebhookDelivered, Tx> {
   /**
-   * That of the sender, `whsec_…` or any text; several while it is being changed. `false`: nothing
-   * is checked, and whoever can reach the endpoint can write messages.
+   * The sender's secret, `whsec_…` or any text; several during a rotation. `false`: no
+   * verification, so that everyone who can reach the endpoint can send messages.
    */
   readonly secret: string | readonly string[] | false;
-  /** How far the sender's clock may be off, in milliseconds. Default 300,000. */
+  /** Largest difference to the sender's clock, in ms. Default 300,000. */
   readonly toleranceMs?: number | undefined;
   /** Larger bodies are answered 413. Default 4 MiB. */
   readonly maxBodyBytes?: number | undefined;
   /**
-   * `redeliver`, the default: 500, the sender's retry. `dead-letter`: 422, and the sender gives it
-   * up at once. A request without identity is answered 422 in both.
+   * `redeliver`, the default: 500, and the sender retries. `dead-letter`: 422, and the sender gives
+   * up at once. A request without identity always gets 422.
    */
   readonly unhandled?: "redeliver" | "dead-letter" | Park<WebhookDelivered> | undefined;
 }
 
-/** Receives webhooks: for any framework. */
+/** Receives webhooks, in any framework. */
 export interface Webhooks extends Consumption {
   /** For node:http and Express: `createServer(webhooks.listener)`, `app.post("/hooks", …)`. */
   readonly listener: (request: NodeRequest, response: NodeResponse) => void;
-  /** For Hono and whoever has `Request` and `Response`: `(c) => webhooks.fetch(c.req.raw)`. */
+  /** For Hono and others with `Request` and `Response`: `(c) => webhooks.fetch(c.req.raw)`. */
   readonly fetch: (request: Request) => Promise<Response>;
-  /** For Fastify and all others: the request with its body as it came. Never rejects. */
+  /** For Fastify and others: a request with its raw body. Never rejects. */
   readonly receive: (request: {
     readonly headers: WebhookDelivered["headers"];
-    /** Bytes or text; nothing is an empty one, and anything else is answered 500. */
+    /** Bytes or text. A missing body is empty; anything else is answered 500. */
     readonly body?: unknown;
   }) => Promise<WebhookAnswer>;
 }
@@ -70,18 +70,18 @@ const KINDS: OwnKinds<WebhookConsumeOptions> = {
   maxBodyBytes: "number",
 };
 
-/** As many connections as a relay opens to one endpoint. */
+/** As many as a relay's connections to one endpoint. */
 const CONCURRENCY = 32;
-/** Requests that wait for a handler, for each that runs; more are answered "later". */
+/** Waiting requests for each running handler; beyond that the answer is "later". */
 const WAITING = 4;
 const MAX_BODY_BYTES = 4_194_304;
 
 /**
- * Makes a receiver. Each request is answered after the commit of what its message does. Throws
+ * Creates a receiver. It answers each request after the commit of its message. Throws
  * `ConfigurationError`.
  */
 export function consumeWebhooks<Tx = Transaction>(options: WebhookConsumeOptions<Tx>): Webhooks {
-  // The sender tries again, and knows better when.
+  // The sender retries, and knows better when.
   const settings = workSettings("consumeWebhooks", options, KINDS, { maxAttempts: 1, concurrency: CONCURRENCY });
   const isSigned = checkSecret(options.secret);
   const toleranceMs = wholeNumber("consumeWebhooks: toleranceMs", options.toleranceMs ?? 300_000, 0);
@@ -117,13 +117,16 @@ export function consumeWebhooks<Tx = Transaction>(options: WebhookConsumeOptions
       stays: "never",
       tell: () => undefined,
     });
-    // Sent again it has none either. One that could not be parked may be the next time.
+    // A retry would have no identity either. One that could not be parked may be parked next time.
     if (message === undefined && verdict === "redeliver" && settings.unhandled === "redeliver")
       return answerOf("dead-letter");
     return answerOf(verdict);
   }
 
-  /** Counted before its body is there: what is read, waits and runs is what fills the memory. */
+  /**
+   * Counted before the body is read, because bodies being read, waiting and handled fill the
+   * memory.
+   */
   async function respond(read: () => Promise<WebhookDelivered> | WebhookDelivered): Promise<WebhookAnswer> {
     if (work.closing.aborted || open >= places) return LATER;
     open += 1;
@@ -149,7 +152,7 @@ export function consumeWebhooks<Tx = Transaction>(options: WebhookConsumeOptions
       });
       respond(body).then(
         (given) => response.writeHead(given.status, given.headers).end(given.body),
-        // The client has gone in the middle of its body.
+        // The client disconnected during its body.
         () => response.destroy(),
       );
     },
@@ -164,7 +167,7 @@ export function consumeWebhooks<Tx = Transaction>(options: WebhookConsumeOptions
   };
 }
 
-/** The handler runs on, and nobody waits for it. */
+/** The handler runs on and its result is ignored. */
 class Abandoned extends Error {}
 
 function checkSecret(secret: unknown): boolean {
@@ -180,8 +183,8 @@ function checkSecret(secret: unknown): boolean {
 }
 
 /**
- * Type and key stand in headers, which are not signed; `webhook-id`, which is made of them, is
- * signed. Without this comparison a request that was seen could be sent again as another message.
+ * Type and key are in unsigned headers; `webhook-id`, derived from them, is signed. Without this
+ * comparison a recorded request could be replayed as another message.
  */
 function isItsId({ id, key, type }: DeliveredMessage): boolean {
   return id === webhookId(type, key);
@@ -211,6 +214,6 @@ function answer(status: number, body: string, headers: Readonly<Record<string, s
   return { status, headers: { "content-type": "text/plain; charset=utf-8", ...headers }, body };
 }
 
-/** A relay counts no attempt for this. */
+/** A relay does not count this as an attempt. */
 const LATER = answer(503, "not now; send it again", { "retry-after": "1" });
 const TOO_LARGE = answer(413, "the body is too large");

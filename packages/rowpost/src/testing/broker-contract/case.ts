@@ -3,12 +3,12 @@ import type { BrokerNeed } from "./harness.ts";
 
 /** One case of the contract. */
 export interface BrokerContractCase {
-  /** A sentence that is true of an adapter that passes. Unique. */
+  /** A unique sentence that is true if the adapter passes. */
   readonly name: string;
-  /** What it cannot do without; skipped, with the reason, when the harness has it not. */
+  /** Required features; without them the case is skipped with the reason. */
   readonly needs?: readonly BrokerNeed[] | undefined;
-  /** Without the harness's own waiting times. Default 20,000. */
+  /** In ms, without the harness's waiting times. Default 20,000. */
   readonly timeoutMs?: number | undefined;
-  /** Rejects, with an AssertionError in words, when the adapter does not keep the contract. */
+  /** Rejects with a descriptive AssertionError if the adapter violates the contract. */
   run(context: BrokerCaseContext): Promise<void>;
 }

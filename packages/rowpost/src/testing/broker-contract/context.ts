@@ -1,6 +1,6 @@
 /**
- * What a case works with: messages of its own, publishing with the contract's general rules
- * checked, and waiting for arrivals.
+ * Context of a case: its own messages, publishing with the general checks of the contract, and
+ * waiting for arrivals.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -9,54 +9,50 @@ import type { Broker, OutgoingMessage, PublishResult } from "../../brokers/broke
 import { type ArrivedMessage, type BrokerHarness, bodyLimit } from "./harness.ts";
 
 /**
- * What has not ended this long after it should have does not end by itself. More than the grace of
- * 1 s that the contract gives, because a busy machine is not the adapter's delay; and less than the
- * 10 s after which adapters give up a silent server on their own.
+ * Beyond this a call is considered stuck. More than the contract's grace of 1 s, because a busy
+ * machine is not the adapter's delay; less than the 10 s after which adapters give up a silent
+ * server.
  */
 export const GUARD_MS = 7_000;
 
-/** Handed to each case. */
+/** Passed to each case. */
 export interface BrokerCaseContext {
-  /** What the suite was called with. */
+  /** The harness of the run. */
   readonly harness: BrokerHarness;
-  /** Made for this case and closed after it. */
+  /** Created for this case and closed after it. */
   readonly broker: Broker;
-  /** Keys of this case's messages begin with it; nobody else's do. */
+  /** Unique prefix of this case's keys. */
   readonly keyPrefix: string;
   /**
-   * A message to `topics.main` with a key and an identity of its own; `changes` replace parts of
-   * it, and the identity headers follow.
+   * A message to `topics.main` with its own key and identity. `changes` replace fields, and the
+   * identity headers follow.
    */
   message(changes?: Partial<OutgoingMessage>): OutgoingMessage;
   /**
-   * Publishes and checks what holds for every call: one result per message, well-formed, in time,
-   * and no follower of a failed message of its ordering key handed over. The signal is aborted
-   * after `deadlineMs` (default 10,000).
+   * Publishes and checks the general rules: one well-formed result per message, in time, and no
+   * follower of a failed message of its ordering key handed over. The signal is aborted after
+   * `deadlineMs` (default 10,000).
    */
   publish(batch: readonly OutgoingMessage[], options?: PublishCallOptions): Promise<PublishResult[]>;
   /** {@link publish}, and every message must be `sent`. */
   publishAll(batch: readonly OutgoingMessage[], options?: PublishCallOptions): Promise<void>;
-  /**
-   * Publishes what is not sent yet again and again, as a relay would, for at most
-   * `recoverWithinMs`.
-   */
+  /** Publishes unsent messages repeatedly, as a relay would, for at most `recoverWithinMs`. */
   publishUntilSent(batch: readonly OutgoingMessage[]): Promise<void>;
   /**
-   * Waits until each of these messages has arrived, and returns all arrivals of this case in that
-   * topic, copies included.
+   * Waits until all these messages have arrived. Returns this case's arrivals in the topic,
+   * including duplicates.
    */
   arrivals(topic: string, expected: readonly OutgoingMessage[]): Promise<readonly ArrivedMessage[]>;
 }
 
 /** Options of one call. */
 export interface PublishCallOptions {
-  /** When the signal is aborted. Default 10,000. */
+  /** When the signal is aborted, in ms. Default 10,000. */
   readonly deadlineMs?: number | undefined;
-  /** Default: the case's. */
+  /** Default: the case's broker. */
   readonly broker?: Broker | undefined;
 }
 
-/** Makes the context of one run of one case. */
 export function createCaseContext(harness: BrokerHarness, broker: Broker): BrokerCaseContext {
   const keyPrefix = `c${randomBytes(6).toString("hex")}`;
   const { consumeWithinMs = 20_000, recoverWithinMs = 10_000 } = harness;
@@ -126,7 +122,7 @@ export function createCaseContext(harness: BrokerHarness, broker: Broker): Broke
         performance.now() < giveUpAt,
         `${missing.length} keys did not arrive in ${topic} within ${consumeWithinMs} ms: ${missing.slice(0, 10).join(", ")}`,
       );
-      // Others of this case were enough for the count: wait for one more than there are.
+      // Other messages of this case made up the count: wait for one more.
       count = arrived.size + 1;
     }
   }
@@ -134,7 +130,6 @@ export function createCaseContext(harness: BrokerHarness, broker: Broker): Broke
   return { harness, broker, keyPrefix, message, publish, publishAll, publishUntilSent, arrivals };
 }
 
-/** The headers that the relay puts on every message. */
 function identityHeaders(type: string, key: string, attempt: number): Record<string, string> {
   return {
     "rowpost-id": `${type}:${key}`,
@@ -159,7 +154,7 @@ async function settledInTime(
   }
 }
 
-/** The outcome of `run`; rejects with the complaint when it is open after the guard's time. */
+/** The result of `run`; rejects with the complaint after the guard time. */
 export async function guarded<T>(run: Promise<T>, complaint: string, guardMs: number = GUARD_MS): Promise<T> {
   let guard: NodeJS.Timeout | undefined;
   const open = new Promise<never>((_resolve, reject) => {
@@ -174,10 +169,9 @@ export async function guarded<T>(run: Promise<T>, complaint: string, guardMs: nu
 
 const SCOPES: readonly string[] = ["message", "destination", "connection", "unknown"];
 
-/** What holds for the results of every call. */
 function checkResults(batch: readonly OutgoingMessage[], results: readonly PublishResult[]): void {
   assert.equal(results.length, batch.length, "one result for each message");
-  // The first message of each key that was not sent.
+  // First failed message of each key.
   const failures = new Map<string, PublishResult>();
   for (const [index, result] of results.entries()) {
     checkShape(result);
@@ -216,31 +210,28 @@ function checkShape(result: PublishResult): void {
   }
 }
 
-/** Fails with the broker's words when a message was not sent. */
 export function assertSent(result: PublishResult | undefined): void {
   assert.equal(result?.status, "sent", describe(result));
 }
 
-/** Fails unless the message failed for a reason of its own. */
+/** Fails unless the message failed by itself. */
 export function assertMessageFailure(result: PublishResult | undefined, retriable: boolean): void {
   assert.ok(result?.status === "failed" && result.scope === "message", `a failure of the message: ${describe(result)}`);
   assert.equal(result.retriable, retriable, `retriable: ${describe(result)}`);
 }
 
-/** The message that the server refuses. */
 export function unsendable(context: BrokerCaseContext, message: OutgoingMessage): OutgoingMessage {
   const { unsendable: change } = context.harness;
   if (change !== undefined) return change(message);
   return { ...message, body: "x".repeat(given(bodyLimit(context.harness), "a limit of the body") + 1) };
 }
 
-/** The value, or a failure: for what a case's needs have made sure of. */
+/** The value, or a failure. For values guaranteed by a case's needs. */
 export function given<Value>(value: Value | undefined, what: string): Value {
   assert.ok(value !== undefined, `${what} is missing`);
   return value;
 }
 
-/** For messages of assertions. */
 export function describe(result: PublishResult | undefined): string {
   return JSON.stringify(result) ?? "no result";
 }

@@ -18,7 +18,7 @@ import { createCaseContext } from "./context.ts";
 import type { BrokerHarness } from "./harness.ts";
 import { unmetNeed } from "./harness.ts";
 
-/** Every case, in the order in which they are best read and run. */
+/** All cases, in the recommended order. */
 export const brokerContract: readonly BrokerContractCase[] = [
   ...arrivalCases,
   ...orderCases,
@@ -29,8 +29,8 @@ export const brokerContract: readonly BrokerContractCase[] = [
 ];
 
 /**
- * Why this case does not apply to the harness; undefined when it does. A gap in the harness is no
- * reason: the case then runs and fails.
+ * Why this case does not apply to the harness; undefined if it applies. A gap in the harness is no
+ * reason: the case then fails.
  */
 export function skipReason(contractCase: BrokerContractCase, harness: BrokerHarness): string | undefined {
   for (const need of contractCase.needs ?? []) {
@@ -41,8 +41,8 @@ export function skipReason(contractCase: BrokerContractCase, harness: BrokerHarn
 }
 
 /**
- * Time that the case is given; a test framework's own limit should be longer, because this one says
- * more.
+ * Time limit of a case in ms. Set a test framework's own limit higher, because this one has better
+ * messages.
  */
 export function caseTimeoutMs(contractCase: BrokerContractCase, harness: BrokerHarness): number {
   const { consumeWithinMs = 20_000, recoverWithinMs = 10_000 } = harness;
@@ -73,8 +73,8 @@ async function runWithBroker(contractCase: BrokerContractCase, harness: BrokerHa
 }
 
 /**
- * Runs the whole contract, one case after the other, and reports; does not reject because of a
- * failing case. Does not close the harness.
+ * Runs the whole contract sequentially and reports. Does not reject for a failed case, and does not
+ * close the harness.
  */
 export function runBrokerContract(harness: BrokerHarness, options: RunContractOptions = {}): Promise<ContractReport> {
   return reportCases({

@@ -1,51 +1,47 @@
 /**
- * What somebody who runs the broker contract on an adapter has to bring: a way to make the broker,
- * topics on a real server, a way to see what arrived there, and, as far as it is possible, faults.
+ * Everything needed to run the broker contract on an adapter: a way to create the broker, topics on
+ * a real server, a way to see arrivals and, if possible, faults.
  */
 import type { Broker, BrokerFeatures, OutgoingMessage } from "../../brokers/broker.ts";
 import type { MuteDirection } from "../tcp-proxy.ts";
 
-/** A message as a consumer on the other side got it. */
+/** A message as a consumer received it. */
 export interface ArrivedMessage {
-  /** The bytes that arrived. */
+  /** The received bytes. */
   readonly body: Uint8Array;
-  /**
-   * Names in lower case. Where the adapter encodes names or values (and documents it), decoded as
-   * the documentation says.
-   */
+  /** Names in lower case. Decoded as documented if the adapter encodes names or values. */
   readonly headers: Readonly<Record<string, string>>;
-  /** When it arrived, epoch milliseconds of this host. */
+  /** Arrival, in epoch milliseconds of this host. */
   readonly receivedAtMs: number;
-  /** Media type, where the broker carries one; it is then compared. */
+  /** Media type, compared if the broker carries one. */
   readonly contentType?: string | undefined;
   /**
-   * What the broker or its consumers know copies of one message by, such as `webhook-id`; must then
-   * be the same on every attempt.
+   * Id by which the broker or its consumers deduplicate, such as `webhook-id`; must be the same on
+   * every attempt.
    */
   readonly dedupeId?: string | undefined;
 }
 
-/** Which messages a case waits for. */
+/** The messages that a case waits for. */
 export interface ConsumeRequest {
-  /** Where to look. */
+  /** Topic to read. */
   readonly topic: string;
-  /**
-   * Only messages whose header `rowpost-key` begins with this. Every case has a prefix of its own.
-   */
+  /** Only messages whose header `rowpost-key` begins with this. Each case has its own prefix. */
   readonly keyPrefix: string;
-  /** Resolve once this many messages with different keys are there. */
+  /** Resolve when messages with this many different keys have arrived. */
   readonly count: number;
   /**
-   * Resolve after this time with what is there; the case then fails with a list of what is missing.
+   * Resolve after this time (ms) with the messages so far; the case then fails and lists the
+   * missing ones.
    */
   readonly withinMs: number;
 }
 
-/** Topics that exist before the contract starts, but for `unknown`. */
+/** Topics that exist before the contract starts, except `unknown`. */
 export interface ContractTopics {
   /** For messages without an ordering key. */
   readonly main: string;
-  /** A second one of the same kind. */
+  /** A second topic of the same kind. */
   readonly other: string;
   /**
    * For messages with ordering keys, where {@link BrokerHarness.consume} returns equal keys in the
@@ -53,84 +49,75 @@ export interface ContractTopics {
    * features say `ordering: "key"`.
    */
   readonly ordered?: string | undefined;
-  /**
-   * A legal name that does not exist. Must be given when the features say `reportsUnknownTopic`.
-   */
+  /** A legal name that does not exist. Required if the features have `reportsUnknownTopic`. */
   readonly unknown?: string | undefined;
 }
 
 /**
- * Faults between the broker under test and its server. A `TcpProxy` of `rowpost/testing` is one.
+ * Faults between the broker under test and its server, such as a `TcpProxy` of `rowpost/testing`.
  */
 export interface BrokerFaults {
   /** Breaks all connections. */
   cut(): Promise<void>;
-  /** Lets nothing through any more, and breaks nothing. */
+  /** Blocks all bytes without breaking connections. */
   mute(direction?: MuteDirection): void;
   /** Ends `mute`. */
   unmute(): void;
-  /** Breaks all connections and takes no new ones. */
+  /** Breaks all connections and refuses new ones. */
   refuse(): Promise<void>;
   /** Ends `refuse`. */
   accept(): Promise<void>;
-  /** Bytes that arrived at the server, so that a case can tell that a message was handed over. */
+  /** Bytes that reached the server, which show that a message was handed over. */
   bytesToTarget(): number;
 }
 
-/** One adapter, ready to be put to the contract. */
+/** An adapter prepared for the contract. */
 export interface BrokerHarness {
   /** For titles and skip notes, such as `rocketmq`. */
   readonly name: string;
   /**
-   * A new, independent broker on the server; through the faults, when there are any. The case
-   * closes it.
+   * A new, independent broker on the server, through the faults if there are any. The case closes
+   * it.
    */
   createBroker(): Broker | Promise<Broker>;
-  /** What the adapter should say of itself; compared with what it does say. */
+  /** Expected features, compared with the adapter's. */
   readonly features: BrokerFeatures;
   /** Topics that exist on the server. */
   readonly topics: ContractTopics;
   /**
-   * Returns what has arrived so far, copies included, in the order of arrival. Calls do not
-   * compete: a message may be returned many times.
+   * Returns all arrivals so far in order, including duplicates. Calls do not compete: a message may
+   * be returned many times.
    */
   consume(request: ConsumeRequest): Promise<readonly ArrivedMessage[]>;
   /** Undefined: cases with faults are skipped. */
   readonly faults?: BrokerFaults | undefined;
-  /**
-   * Stops the server and starts it again; resolves when it runs. What it had acknowledged must
-   * still be there.
-   */
+  /** Restarts the server; resolves when it runs. Acknowledged messages must survive. */
   readonly restart?: (() => Promise<void>) | undefined;
   /**
-   * Changes a good message so that the server is certain to refuse it for good, and it alone.
-   * Default, where the features name a `maxBodyBytes` or there are `refusedBodyBytes`: a body above
-   * that.
+   * Changes a valid message so that the server permanently refuses it alone. Default, with a
+   * `maxBodyBytes` in the features or `refusedBodyBytes`: a larger body.
    */
   readonly unsendable?: ((message: OutgoingMessage) => OutgoingMessage) | undefined;
-  /**
-   * Bytes of a body that the server refuses, where the limit is the server's alone and the features
-   * name none.
-   */
+  /** Size of a body that the server refuses, if the features name no limit. */
   readonly refusedBodyBytes?: number | undefined;
   /**
-   * The body goes out in a step that waits for the answer to one before it, as within a
-   * transaction: it cannot be at a server whose answers do not come back.
+   * The body is sent in a later step that waits for an answer, as within a transaction, so it
+   * cannot reach a server whose answers are held back.
    */
   readonly handsOverInSteps?: boolean | undefined;
   /** A broker with wrong credentials. */
   readonly createUnauthorized?: (() => Broker | Promise<Broker>) | undefined;
-  /** Size of the big body where the features name no limit. Default 1 MiB. */
+  /** Size of the big body if the features name no limit. Default 1 MiB. */
   readonly bigBodyBytes?: number | undefined;
-  /** How long a message may take to its consumer. Default 20,000. */
+  /** Longest time of a message to its consumer, in ms. Default 20,000. */
   readonly consumeWithinMs?: number | undefined;
-  /** How long an adapter may take to work again after the server is back. Default 10,000. */
+  /** Longest recovery of an adapter after the server is back, in ms. Default 10,000. */
   readonly recoverWithinMs?: number | undefined;
-  /** Ends what the harness started. */
+  /** Ends everything the harness started. */
   close?(): Promise<void>;
 }
 
-/** What a case cannot do without. */
+/** A requirement of a case. */
 export type BrokerNeed =
   | "faults"
   | "oneRequest"
@@ -142,20 +129,20 @@ export type BrokerNeed =
   | "unknownTopic";
 
 /**
- * Why a need is not met: a fact of the broker (skip), or something that the harness should bring
- * because the features say so (a failure).
+ * Why a need is unmet: a fact of the broker (skip), or a gap in the harness, given the features
+ * (failure).
  */
 export interface UnmetNeed {
   readonly reason: string;
   readonly isGap: boolean;
 }
 
-/** The largest body that may go out; undefined when nobody knows one. */
+/** Largest body; undefined if unknown. */
 export function bodyLimit({ features, refusedBodyBytes }: BrokerHarness): number | undefined {
   return features.maxBodyBytes ?? (refusedBodyBytes === undefined ? undefined : refusedBodyBytes - 1);
 }
 
-/** Undefined when the harness has what is needed. */
+/** Undefined if the need is met. */
 export function unmetNeed(need: BrokerNeed, harness: BrokerHarness): UnmetNeed | undefined {
   const { features, topics } = harness;
   switch (need) {

@@ -1,17 +1,16 @@
 import type { ArrivedMessage, BrokerHarness, ConsumeRequest } from "./harness.ts";
 
-/** What arrived, by topic: the half of a harness that is the same for every broker. */
+/** Arrivals by topic: the part of a harness that is the same for every broker. */
 export interface ReceivedLog {
   /**
-   * To be called by the harness's consumer for each message, copies included, in the order of
-   * arrival.
+   * Called by the harness's consumer for each message in order of arrival, including duplicates.
    */
   add(topic: string, message: ArrivedMessage): void;
   /** {@link BrokerHarness.consume}. */
   readonly consume: BrokerHarness["consume"];
 }
 
-/** Makes a log. */
+/** Creates a log. */
 export function createReceivedLog(): ReceivedLog {
   const received: { readonly topic: string; readonly message: ArrivedMessage }[] = [];
   const waiters = new Set<() => void>();

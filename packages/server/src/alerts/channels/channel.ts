@@ -1,35 +1,29 @@
-/** What a channel is: a way to tell people. */
 import type { Rendered } from "../texts.ts";
 
-/** What is sent to it. */
 export interface ChannelRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** What the other side answered. */
 export interface ChannelResponse {
   readonly status: number;
   readonly body: string;
 }
 
-/** A notice for a channel. */
 export interface Outgoing extends Rendered {
   /** The same for each attempt. */
   readonly id: string;
   readonly source: string;
-  /** For programs. */
   readonly alerts: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** One kind of channel. Pure: what it sends, and what the answer means. */
+/** One kind of channel. Pure functions: the request to send and the meaning of the answer. */
 export interface ChannelKind {
-  /** Of the text of a notice, in UTF-8. */
+  /** Limit of a notice's text, in UTF-8. */
   readonly mostBytes: number;
-  /** Notices a minute that the other side takes, less a little. */
+  /** Notices a minute, slightly below the receiver's limit. */
   readonly perMinute: number;
-  /** Takes the meaning from what it would read as markup or as a mention. */
   plain(text: string): string;
   request(
     notice: Outgoing,
@@ -40,13 +34,12 @@ export interface ChannelKind {
       readonly nowMs: number;
     },
   ): ChannelRequest;
-  /** Undefined: taken. Else why not. */
   refusal(response: ChannelResponse): string | undefined;
 }
 
 export const JSON_HEADERS: Readonly<Record<string, string>> = { "content-type": "application/json; charset=utf-8" };
 
-/** Of the chat robots, whose markdown is much alike: full-width signs mean nothing to them. */
+/** For chat robots, whose markdown dialects are similar: replaces markup by full-width signs. */
 export function plainMarkdown(text: string): string {
   const WIDE: Readonly<Record<string, string>> = {
     "<": "＜",
@@ -65,7 +58,7 @@ export function plainMarkdown(text: string): string {
   return text.replace(/[<>[\]()*`#@\n\r]/g, (sign) => WIDE[sign] ?? sign);
 }
 
-/** HTTP 200, and this member of the body is 0. All else is no success. */
+/** Success is HTTP 200 with 0 in this member of the body. */
 export function refusalByCode(
   { body, status }: ChannelResponse,
   names: { readonly code: string; readonly text: string },

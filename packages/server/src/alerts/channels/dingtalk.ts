@@ -1,7 +1,7 @@
 /**
- * A custom robot of DingTalk. With a secret, the address carries a timestamp in milliseconds and
- * the signature: base64 of HMAC-SHA256 with the secret as key over `timestamp\nsecret`,
- * percent-encoded once. 20 messages a minute; more are refused for ten minutes.
+ * A custom robot of DingTalk. With a secret, the URL carries a timestamp in ms and the signature:
+ * base64 of HMAC-SHA256 with the secret as key over `timestamp\nsecret`, percent-encoded once. 20
+ * messages a minute; beyond that DingTalk refuses for ten minutes.
  */
 import { createHmac } from "node:crypto";
 import { type ChannelKind, JSON_HEADERS, plainMarkdown, refusalByCode } from "./channel.ts";
@@ -21,7 +21,7 @@ export const dingtalk: ChannelKind = {
       to.searchParams.set("timestamp", timestamp);
       to.searchParams.set("sign", signDingtalk(timestamp, secret));
     }
-    // In the security mode "custom keywords" what lacks the word is refused.
+    // With "custom keywords" security, messages without the word are refused.
     const body = [`### ${plainMarkdown(title)}`, text, ...(keyword === undefined ? [] : [keyword])].join("\n\n");
     return {
       url: to.href,

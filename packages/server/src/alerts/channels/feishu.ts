@@ -1,6 +1,6 @@
 /**
  * A custom bot of Feishu or Lark. With a secret, the body carries a timestamp in seconds and the
- * signature: base64 of HMAC-SHA256 with `timestamp\nsecret` as key over nothing.
+ * signature: base64 of HMAC-SHA256 with `timestamp\nsecret` as key over an empty text.
  */
 import { createHmac } from "node:crypto";
 import { type ChannelKind, JSON_HEADERS, plainMarkdown, refusalByCode } from "./channel.ts";

@@ -1,4 +1,3 @@
-/** The kinds of channels by their names in the configuration. */
 import type { ChannelKind } from "./channel.ts";
 import { dingtalk } from "./dingtalk.ts";
 import { feishu } from "./feishu.ts";

@@ -1,4 +1,3 @@
-/** A channel that is set up: what it takes a minute, and sending. */
 import type { ChannelConfig } from "../config.ts";
 import { rankOf } from "../lifecycle.ts";
 import type { ChannelAnswer, Notice } from "../state.ts";
@@ -13,23 +12,20 @@ const ANSWER_MS = 5_000;
 
 export interface Channel {
   readonly config: ChannelConfig;
-  /** Has the other side room for another notice now? */
   hasRoom(): boolean;
-  /** Never rejects: what went wrong is the answer. */
+  /** Never rejects: resolves to the error. */
   send(notice: Pick<Notice, "id" | "at" | "items">, source: string): Promise<ChannelAnswer>;
 }
 
 export interface ChannelParts {
   readonly config: ChannelConfig;
   readonly consoleUrl: string | undefined;
-  /** Taken out of what the other side answers. */
   readonly secrets: readonly string[];
   readonly monotonicMs: () => number;
-  /** For an answer. Default: 5,000. */
+  /** Timeout of an answer in ms. Default: 5,000. */
   readonly answerMs?: number | undefined;
 }
 
-/** Makes it. Nothing is sent before the first notice. */
 export function createChannel({
   answerMs = ANSWER_MS,
   config,
@@ -78,9 +74,9 @@ export function createChannel({
   };
 }
 
-/** Rejects with an error whose text names no address. */
+/** Rejects with an error that contains no address. */
 async function post({ body, headers, url }: ChannelRequest, answerMs: number): Promise<ChannelResponse> {
-  // A redirect would carry the notice, and its secret, to where nobody has sent it.
+  // A redirect would carry the notice and its secret to another address.
   const init = { method: "POST", headers, body, redirect: "manual", signal: AbortSignal.timeout(answerMs) } as const;
   try {
     const response = await fetch(url, init);

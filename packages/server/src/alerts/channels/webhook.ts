@@ -1,6 +1,6 @@
 /**
- * Any program: JSON with the headers of the Standard Webhooks specification. Receivers check it
- * with `verifyWebhook` of `rowpost/http`, and tell attempts of one notice by `webhook-id`.
+ * JSON with the headers of the Standard Webhooks specification. Receivers verify it with
+ * `verifyWebhook` of `rowpost/http`, and recognize repeated attempts by `webhook-id`.
  */
 import { signWebhook } from "rowpost/http";
 import { type ChannelKind, JSON_HEADERS } from "./channel.ts";

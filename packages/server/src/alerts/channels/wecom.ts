@@ -1,5 +1,5 @@
 /**
- * A group robot of WeCom. The key in its address is its secret; markdown of up to 4,096 bytes of
+ * A group robot of WeCom. The key in its address is its secret. Markdown of up to 4,096 bytes of
  * UTF-8, 20 messages a minute.
  */
 import { cutToBytes } from "../texts.ts";
@@ -8,7 +8,7 @@ import { type ChannelKind, JSON_HEADERS, plainMarkdown, refusalByCode } from "./
 const MOST_BYTES = 4_096;
 
 export const wecom: ChannelKind = {
-  // What is left is for the title.
+  // The rest is for the title.
   mostBytes: 3_800,
   perMinute: 18,
   plain: plainMarkdown,

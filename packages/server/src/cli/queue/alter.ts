@@ -1,4 +1,3 @@
-/** `rowpost queue alter`: more partitions, or another retention. */
 import { Command } from "commander";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { printJson, printLine } from "../output.ts";
@@ -6,7 +5,6 @@ import { addQueueOptions, withQueue } from "./connection.ts";
 import { addTopicOptions, type TopicFlags, topicOptions } from "./topic-options.ts";
 import { topicsText } from "./topics.ts";
 
-/** The command; `finish` takes its exit code. */
 export function alterCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addTopicOptions(new Command("alter")))
     .description("give a topic more partitions, or another retention")

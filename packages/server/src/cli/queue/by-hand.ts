@@ -1,4 +1,3 @@
-/** Who changes a group by hand, and why. */
 import { type Command, InvalidArgumentError } from "commander";
 import type { HandReport } from "rowpost/queue";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -8,14 +7,13 @@ import type { QueueFlags } from "./connection.ts";
 
 export interface HandFlags extends QueueFlags, ActionFlags {}
 
-/** Adds `--reason` and `--author`. */
 export function addHandOptions(command: Command): Command {
   return command
     .option("--reason <text>", "why; kept with it")
     .option("--author <name>", "who; kept with it (default: the user of the operating system)");
 }
 
-/** Who and why; without --reason it is `usual`, or refused. */
+/** Without --reason it is `usual`, or refused. */
 export function handOf(
   context: CommandContext,
   flags: HandFlags,
@@ -25,13 +23,12 @@ export function handOf(
   return { author, reason };
 }
 
-/** An id of the message queue. */
 export function queueId(text: string): string {
   if (/^\d{1,19}$/.test(text)) return text;
   throw new InvalidArgumentError(`"${text}" is not an id: ids are the decimal numbers that send and tail print.`);
 }
 
-/** Exit code 1 when a message that was named is in no state for the change. */
+/** Exit code 1 if the state of a named message does not allow the change. */
 export function printReport(
   context: CommandContext,
   report: HandReport,

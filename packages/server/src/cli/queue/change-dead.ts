@@ -1,4 +1,3 @@
-/** `rowpost queue redeliver`, `discard` and `edit`. */
 import { Command } from "commander";
 import { InputError, listOf } from "../arguments.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -19,13 +18,11 @@ function addChoice(command: Command): Command {
     .option("--all", "all that match --error, or all there are");
 }
 
-/** By ids, or all that match. */
 function chosen({ id, all, error }: Chosen): { ids?: readonly string[]; all?: true; error?: string } {
   if ((id === undefined) === (all !== true)) throw new InputError("which messages? Give --id, or --all");
   return { ...(id === undefined ? { all: true } : { ids: id }), ...(error === undefined ? {} : { error }) };
 }
 
-/** The command; `finish` takes its exit code. */
 export function redeliverCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(addDeadFilter(addChoice(new Command("redeliver")))))
     .description("deliver dead letters of a consumer group again, with all their attempts; what waits anyway, at once")
@@ -49,7 +46,6 @@ Examples:
     });
 }
 
-/** The command; `finish` takes its exit code. */
 export function discardCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(addChoice(new Command("discard"))))
     .description("give dead letters of a consumer group up for good; a record says who did it")
@@ -70,7 +66,6 @@ Examples:
     });
 }
 
-/** The command; `finish` takes its exit code. */
 export function editCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(new Command("edit")))
     .description("append a changed copy of a dead letter for its consumer group alone, and discard the old one")

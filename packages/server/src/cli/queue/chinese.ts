@@ -1,5 +1,3 @@
-/** Chinese by English, of `rowpost queue` and the commands below it. */
-
 export const QUEUE_CHINESE: Readonly<Record<string, string>> = {
   "the message queue stored in SQL: topics, messages, consumer groups": "存在 SQL 里的消息队列：主题、消息、消费组",
   "list the topics": "列出主题",

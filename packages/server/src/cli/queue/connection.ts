@@ -1,4 +1,3 @@
-/** What every command of the queue shares: its options, opening and closing. */
 import type { Command } from "commander";
 import { createQueue, type Queue } from "rowpost/queue";
 import { isMissingTable } from "../../database-url.ts";
@@ -13,7 +12,6 @@ export interface QueueFlags {
   readonly verbose?: true;
 }
 
-/** Adds `--database`, `--json` and `--verbose`. */
 export function addQueueOptions(command: Command): Command {
   return command
     .addOption(databaseOption())
@@ -21,7 +19,6 @@ export function addQueueOptions(command: Command): Command {
     .option("--verbose", "print stacks of errors");
 }
 
-/** Opens the queue of the options for `work`, and closes it whatever happens. */
 export async function withQueue<Result>(
   context: CommandContext,
   flags: QueueFlags,

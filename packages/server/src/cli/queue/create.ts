@@ -1,4 +1,4 @@
-/** `rowpost queue create`: makes a topic, and with the first one the queue's own tables. */
+/** `rowpost queue create`: creates a topic, and with the first one the queue's own tables. */
 import { Command } from "commander";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { printJson, printLine } from "../output.ts";
@@ -6,7 +6,6 @@ import { addQueueOptions, withQueue } from "./connection.ts";
 import { addTopicOptions, type TopicFlags, topicOptions } from "./topic-options.ts";
 import { topicsText } from "./topics.ts";
 
-/** The command; `finish` takes its exit code. */
 export function createCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addTopicOptions(new Command("create")))
     .description(

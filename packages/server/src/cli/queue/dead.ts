@@ -1,4 +1,3 @@
-/** `rowpost queue dead`: what a group has given up, or gets again. */
 import { Command, Option } from "commander";
 import type { DeadLetter } from "rowpost/queue";
 import { wholeNumber } from "../arguments.ts";
@@ -17,7 +16,6 @@ interface DeadFlags extends DeadFilterFlags {
   readonly after?: string;
 }
 
-/** `--error` and `--state`. */
 export function addDeadFilter(command: Command): Command {
   return command
     .option("--error <text>", "part of the last error")
@@ -28,7 +26,6 @@ export function addDeadFilter(command: Command): Command {
     );
 }
 
-/** The command; `finish` takes its exit code. */
 export function deadCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addDeadFilter(new Command("dead")))
     .description("list the dead letters of a consumer group, with their errors")
@@ -64,7 +61,7 @@ Examples:
     });
 }
 
-/** Bytes as base64: JSON has no other way. */
+/** JSON needs bytes as base64. */
 function bodyOf(body: unknown): unknown {
   return body instanceof Uint8Array ? Buffer.from(body).toString("base64") : body;
 }

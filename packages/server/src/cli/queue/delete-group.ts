@@ -1,4 +1,3 @@
-/** `rowpost queue delete-group`: removes a consumer group that nobody reads with any more. */
 import { Command } from "commander";
 import { CommandFailure } from "../../failure.ts";
 import { InputError } from "../arguments.ts";
@@ -10,7 +9,6 @@ interface DeleteGroupFlags extends QueueFlags {
   readonly yes?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function deleteGroupCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("delete-group"))
     .description("remove a consumer group that nobody reads with any more: its progress, redeliveries and dead letters")

@@ -1,4 +1,3 @@
-/** `rowpost queue delete`: removes a topic with everything in it. */
 import { Command } from "commander";
 import { CommandFailure } from "../../failure.ts";
 import { InputError } from "../arguments.ts";
@@ -10,7 +9,6 @@ interface DeleteFlags extends QueueFlags {
   readonly yes?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function deleteCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("delete"))
     .description("remove a topic with its messages, records, groups and dead letters")

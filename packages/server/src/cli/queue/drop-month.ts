@@ -1,4 +1,4 @@
-/** `rowpost queue drop-month`: the tables of a month that is over, archived first when asked. */
+/** `rowpost queue drop-month`: drops the tables of a past month, archived first on request. */
 import { Command } from "commander";
 import { InputError, wholeNumber } from "../arguments.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -12,7 +12,6 @@ interface DropMonthFlags extends HandFlags {
   readonly force?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function dropMonthCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(new Command("drop-month")))
     .description("drop the tables of a month that is over, unless a group still needs it")

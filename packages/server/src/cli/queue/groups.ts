@@ -1,11 +1,10 @@
-/** `rowpost queue groups`: how far behind the consumer groups of a topic are, and why. */
+/** `rowpost queue groups`: lag of a topic's consumer groups, and its cause. */
 import { Command } from "commander";
 import type { CountUpTo, GroupPartition, GroupStatus } from "rowpost/queue";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { atLeastText, durationText, printJson, printLine, shortened, tableText } from "../output.ts";
 import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
 
-/** The command; `finish` takes its exit code. */
 export function groupsCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("groups"))
     .description(

@@ -1,11 +1,9 @@
-/** `rowpost queue pause`, `resume` and `skip`. */
 import { Command } from "commander";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { printJson, printLine } from "../output.ts";
 import { addHandOptions, type HandFlags, handOf, queueId } from "./by-hand.ts";
 import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
 
-/** The command; `finish` takes its exit code. */
 export function pauseCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(new Command("pause")))
     .description("let the members of a consumer group take nothing more until it is resumed; they may go on running")
@@ -26,7 +24,6 @@ Examples:
     });
 }
 
-/** The command; `finish` takes its exit code. */
 export function resumeCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("resume"))
     .description("let a paused consumer group go on where it was")
@@ -46,7 +43,6 @@ Examples:
     });
 }
 
-/** The command; `finish` takes its exit code. */
 export function skipCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(new Command("skip")))
     .description(

@@ -1,4 +1,4 @@
-/** `rowpost queue`: the message queue stored in SQL. One file for each command below it. */
+/** `rowpost queue`: the message queue stored in SQL. One file for each command. */
 import { Command } from "commander";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { alterCommand } from "./alter.ts";
@@ -18,7 +18,6 @@ import { tailCommand } from "./tail.ts";
 import { topicsCommand } from "./topics.ts";
 import { verifyCommand } from "./verify.ts";
 
-/** The command with its own commands; `finish` takes the exit code of the one that ran. */
 export function queueCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const queue = new Command("queue")
     .description("the message queue stored in SQL: topics, messages, consumer groups")

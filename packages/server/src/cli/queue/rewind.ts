@@ -1,4 +1,4 @@
-/** `rowpost queue rewind`: a group gets messages again, or passes over some. */
+/** `rowpost queue rewind`: moves a group back to get messages again, or forward. */
 import { Command } from "commander";
 import type { RewindPosition, RewindReport } from "rowpost/queue";
 import { InputError, instant } from "../arguments.ts";
@@ -14,7 +14,6 @@ interface RewindFlags extends HandFlags {
   readonly skipDropped?: true;
 }
 
-/** The command; `finish` takes its exit code. */
 export function rewindCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(new Command("rewind")))
     .description("move a consumer group back, so that messages come again, or ahead; its consumers may run")

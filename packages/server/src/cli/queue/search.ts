@@ -1,4 +1,4 @@
-/** `rowpost queue search`: messages of a topic, and how far the answer can be believed. */
+/** `rowpost queue search`: messages of a topic, and how complete the answer is. */
 import { Command, InvalidArgumentError } from "commander";
 import type { QueueMessageSummary, QueueSearchAnswer } from "rowpost/queue";
 import { duration, instant, wholeNumber } from "../arguments.ts";
@@ -18,7 +18,6 @@ interface SearchFlags extends QueueFlags {
   readonly timeLimit?: number;
 }
 
-/** The command; `finish` takes its exit code. */
 export function searchCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("search"))
     .description("search a topic, the newest first; says what was searched, and whether that was all")

@@ -1,4 +1,3 @@
-/** `rowpost queue send`: appends messages by hand. */
 import { Command } from "commander";
 import type { QueueMessage } from "rowpost/queue";
 import { duration, headerOption, InputError } from "../arguments.ts";
@@ -18,10 +17,8 @@ interface SendFlags extends QueueFlags {
   readonly delay?: number;
 }
 
-/** Messages of one append. */
 const BATCH = 500;
 
-/** The command; `finish` takes its exit code. */
 export function sendCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("send"))
     .description("append a message, or one for each line of a file")

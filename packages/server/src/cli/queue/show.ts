@@ -1,4 +1,3 @@
-/** `rowpost queue show` and `recall`: one message, and who consumed it. */
 import { Command } from "commander";
 import type { QueueMessageDetail } from "rowpost/queue";
 import { CommandFailure } from "../../failure.ts";
@@ -7,7 +6,6 @@ import { fieldsText, printJson, printLine, tableText, withoutControls } from "..
 import { addHandOptions, type HandFlags, handOf, queueId } from "./by-hand.ts";
 import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
 
-/** The command; `finish` takes its exit code. */
 export function showCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("show"))
     .description("show a message with its body: who consumed it, when, from where, at which attempt")
@@ -27,7 +25,6 @@ Examples:
     });
 }
 
-/** The command; `finish` takes its exit code. */
 export function recallCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(addHandOptions(new Command("recall")))
     .description("take a message back: consumer groups that have not begun with it skip it; then show it")
@@ -54,7 +51,7 @@ function found(message: QueueMessageDetail | undefined, topic: string, id: strin
   return message;
 }
 
-/** Bytes as base64: JSON has no other way. */
+/** JSON needs bytes as base64. */
 function shown(body: unknown): unknown {
   return body instanceof Uint8Array ? Buffer.from(body).toString("base64") : body;
 }

@@ -1,4 +1,4 @@
-/** `rowpost queue tail`: shows what a topic gets, until Ctrl-C. */
+/** `rowpost queue tail`: shows new messages of a topic until Ctrl-C. */
 import { Command, Option } from "commander";
 import type { TailedMessage, TailOptions } from "rowpost/queue";
 import { watchSignals } from "../../signals.ts";
@@ -12,7 +12,6 @@ interface TailFlags extends QueueFlags {
   readonly limit?: number;
 }
 
-/** The command; `finish` takes its exit code. */
 export function tailCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("tail"))
     .description("show what is appended to a topic, until Ctrl-C; no group is needed, and nobody's progress moves")
@@ -55,7 +54,7 @@ function placeOf(text: string): NonNullable<TailOptions["from"]> {
   return /^\d+$/.test(text) ? { id: text } : { at: new Date(instant(text)) };
 }
 
-/** Bytes as base64: JSON has no other way. */
+/** JSON needs bytes as base64. */
 function shownAs(message: TailedMessage): object {
   const { body } = message;
   return { ...message, body: body instanceof Uint8Array ? Buffer.from(body).toString("base64") : body };

@@ -1,4 +1,3 @@
-/** Options of a topic, of `create` and `alter`. */
 import { type Command, InvalidArgumentError } from "commander";
 import type { TopicOptions } from "rowpost/queue";
 import { wholeNumber } from "../arguments.ts";
@@ -9,14 +8,12 @@ export interface TopicFlags extends QueueFlags {
   readonly retention?: number | "ever";
 }
 
-/** Adds `--partitions` and `--retention`. */
 export function addTopicOptions(command: Command): Command {
   return command
     .option("--partitions <n>", "1 to 64; they may grow later, and never shrink", wholeNumber(1, 64))
     .option("--retention <months>", "months that messages are kept, or ever", retention);
 }
 
-/** What the flags mean to the library; a flag that was not given is left out. */
 export function topicOptions(topic: string, { partitions, retention: months }: TopicFlags): TopicOptions {
   return {
     topic,

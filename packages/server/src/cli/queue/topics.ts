@@ -1,11 +1,9 @@
-/** `rowpost queue topics`: what topics there are. */
 import { Command } from "commander";
 import type { TopicSettings } from "rowpost/queue";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { printJson, printLine, tableText } from "../output.ts";
 import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
 
-/** The command; `finish` takes its exit code. */
 export function topicsCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("topics"))
     .description("list the topics")
@@ -25,7 +23,6 @@ Examples:
     });
 }
 
-/** A table of topics. */
 export function topicsText(context: CommandContext, topics: readonly TopicSettings[]): string {
   return tableText(
     context,

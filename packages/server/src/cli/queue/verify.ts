@@ -1,4 +1,3 @@
-/** `rowpost queue verify`: messages that a group has passed, and nobody knows why. */
 import { Command } from "commander";
 import type { UnaccountedMessages, VerifyAnswer, VerifyOptions } from "rowpost/queue";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -9,10 +8,8 @@ interface VerifyFlags extends QueueFlags {
   readonly group?: string;
 }
 
-/** One step; the progress line is written again after each. */
 const STEP_MS = 2_000;
 
-/** The command; `finish` takes its exit code. */
 export function verifyCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addQueueOptions(new Command("verify"))
     .description("look for messages below a group's progress without a record, a redelivery, a skip or a rewind")

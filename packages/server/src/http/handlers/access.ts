@@ -1,11 +1,9 @@
-/** Login, logout, and what I may do. */
 import type { LoggedIn } from "../../access/access.ts";
 import { type Call, type ConsoleParts, firstSource, type HandlersOf } from "../call.ts";
 import { mayDo, type Route } from "../route.ts";
 import { ROUTES, type RouteName } from "../routes.ts";
 import { limitOf } from "../topic-limits.ts";
 
-/** Makes them. */
 export function accessHandlers(
   parts: ConsoleParts,
 ): HandlersOf<"session" | "login" | "exchangeLink" | "logout" | "meta"> {

@@ -1,4 +1,3 @@
-/** Changing one message, as it was seen. */
 import { DuplicateMessageError, InvalidMessageError } from "rowpost";
 import type { ChangeReport, ChangeTarget, MessageAdmin, MessageSummary, OperatorAction } from "rowpost/admin";
 import type { Principal } from "../../access/principal.ts";
@@ -22,7 +21,6 @@ interface ChangeCall {
 
 type Change = (admin: MessageAdmin, target: ChangeTarget) => Promise<ChangeReport>;
 
-/** Makes them. */
 export function actionHandlers(): HandlersOf<ActionName> {
   return {
     retry: (call) => change("retry", call, (admin, target) => admin.retry({ ...target, now: call.body.now })),
@@ -39,7 +37,7 @@ export function actionHandlers(): HandlersOf<ActionName> {
   };
 }
 
-/** The row is locked and compared with what was seen: of two at once the later one is told. */
+/** Locks the row and compares its version: of two concurrent changes the later one is refused. */
 async function change(
   what: ActionName,
   { body, id, principal, request, source }: ChangeCall,
@@ -53,7 +51,6 @@ async function change(
   return { json: { message: { ...message } }, headers: { etag: versionTag(message) } };
 }
 
-/** The copy, and the original as it is then. */
 async function copy(call: Call<"copy">): Promise<Reply<"copy">> {
   const { body, id, source } = call;
   const { key, topic, body: text, headers, original } = body;
@@ -78,7 +75,6 @@ function refusalOf(error: unknown): Problem | undefined {
   return new Problem("invalid-request", `key: ${errors[0]?.message}`, { more: { errors } });
 }
 
-/** What is asked for, of the message as it was seen. */
 async function attemptOf(
   what: ActionName,
   { body, id, principal, request, source }: ChangeCall,
@@ -102,13 +98,13 @@ interface Attempt {
   readonly action: OperatorAction;
 }
 
-/** Without a version the state is all that can be compared. */
+/** Without a version only the state can be compared. */
 async function compareState(what: ActionName, source: Source, attempt: Attempt): Promise<void> {
   const { state } = await summaryOf(source, attempt.id);
   if (state !== attempt.version) await refused(what, source, attempt);
 }
 
-/** Tells why nothing was changed, with the row as it is, and writes it down. */
+/** Reports why nothing was changed, with the current row, and audits it. */
 async function refused(what: ActionName, source: Source, { action, id, version }: Attempt): Promise<never> {
   const current = await summaryOf(source, id);
   await source.operations.record({

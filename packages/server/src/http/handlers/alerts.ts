@@ -1,4 +1,3 @@
-/** Alerts: what is wrong, silences, and trying a channel. */
 import type { Silence } from "rowpost/admin";
 import { type KnownAlerts, knownAlerts } from "../../alerts/known.ts";
 import { isMeant, rankOf } from "../../alerts/lifecycle.ts";
@@ -14,7 +13,6 @@ const BETWEEN_TESTS_MS = 10_000;
 
 type ListedAlert = AnswerOf<"alerts">["items"][number];
 
-/** Makes them. */
 export function alertHandlers({
   alertChannels,
 }: ConsoleParts): HandlersOf<"alerts" | "addSilence" | "endSilence" | "testChannel"> {
@@ -84,14 +82,13 @@ export function alertHandlers({
   };
 }
 
-/** The newest first. */
 function pastOf({ state }: KnownAlerts): AnswerOf<"alerts">["past"] {
   return state.history
     .map(({ forMs, rule, severity, since, subject, until }) => ({ rule, subject, severity, since, until, forMs }))
     .reverse();
 }
 
-/** The gravest first, of those the oldest; what waits behind what fires. */
+/** Firing before waiting; then the gravest, then the oldest first. */
 function itemsOf(known: KnownAlerts, silences: readonly Silence[], language: "en" | "zh"): ListedAlert[] {
   const { ageMs = 0, state } = known;
   const active = silences.filter((each) => each.active);

@@ -1,4 +1,4 @@
-/** Changes that mean many messages: rules, a topic's backoff, and what is changed on a preview. */
+/** Changes of many messages: rules, a topic's backoff, and previewed changes. */
 import type { ChangeKind, MessageFilter, OperatorAction } from "rowpost/admin";
 import type { z } from "zod";
 import type { Principal } from "../../access/principal.ts";
@@ -20,7 +20,6 @@ type Handled =
 const SHOWN_CONFLICTS = 200;
 const FOR_ADMINS: readonly ChangeKind[] = ["resend", "archive", "delete"];
 
-/** Makes them. */
 export function bulkHandlers(): HandlersOf<Handled> {
   return {
     async suspendScope({ body: { scope, until, value, ...given }, principal, source }) {
@@ -113,7 +112,7 @@ function checkKind(kind: ChangeKind, { role }: Principal): void {
   });
 }
 
-/** A cause is a list of messages: no filter says what its pattern does. */
+/** A cause is a list of messages, since no filter expresses its pattern. */
 async function meantBy(
   source: Source,
   { filter: { after, before, reason, ...given }, fingerprint, kind }: z.output<typeof previewBody>,

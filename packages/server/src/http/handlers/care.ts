@@ -1,4 +1,3 @@
-/** Unconfirmed messages, and the doctor. */
 import { examine, type Unconfirmed } from "rowpost/admin";
 import { createShared, type Shared } from "../../shared-answer.ts";
 import type { Source } from "../../source.ts";
@@ -7,13 +6,13 @@ import { languageOf } from "../problem.ts";
 import type { AnswerOf } from "../routes.ts";
 
 const UNCONFIRMED_MS = 2_000;
-/** Whoever asks again a moment later gets the same examination. */
+/** How long an examination is reused. */
 const DOCTOR_MS = 3_000;
 const SHOWN = 200;
 
 type Examined = Awaited<ReturnType<typeof examine>> & { readonly tookMs: number; readonly asOf: string };
 
-/** Makes them: one look for all viewers, and never two at once. */
+/** One examination for all viewers, and never two at once. */
 export function careHandlers({ sources }: ConsoleParts): HandlersOf<"unconfirmed" | "doctor"> {
   const unconfirmed = new Map<string, Shared<AnswerOf<"unconfirmed">>>();
   const examined = new Map<string, Shared<Examined>>();

@@ -1,4 +1,3 @@
-/** Looking for messages, and at one of them. */
 import type { Explanation, MessageAdmin, MessageFilter, MessageSummary } from "rowpost/admin";
 import type { z } from "zod";
 import { onlyTopic, reaches, type Topics } from "../../access/topics.ts";
@@ -14,7 +13,6 @@ type Place = Position["place"];
 
 interface Search {
   readonly filter: MessageFilter;
-  /** Of whoever looks. */
   readonly topics: Topics;
   readonly places: readonly Place[];
   readonly limit: number;
@@ -22,14 +20,12 @@ interface Search {
   readonly from?: Position | undefined;
 }
 
-/** Longer bodies are cut, and downloaded whole. */
+/** Longer bodies are cut; the download has all. */
 const SHOWN_LENGTH = 262_144;
-/** Rows of a step for somebody who may not see all of them. */
 const PASSED_OVER = 200;
 const LOOKUP = { places: ["live", "archive"], limit: 50, budgetMs: 2_000 } as const;
 const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
 
-/** Makes them. */
 export function messageHandlers({
   metrics,
 }: Pick<ConsoleParts, "metrics">): HandlersOf<"messages" | "lookup" | "message" | "keyQueue" | "body" | "rawBody"> {
@@ -81,7 +77,7 @@ export function messageHandlers({
 
     async body({ id, principal, source }) {
       const { body, contentType, headers } = await stored(source, id, principal);
-      // A cut through a surrogate pair would leave half a character.
+      // Does not cut a surrogate pair.
       const shown = body.slice(0, SHOWN_LENGTH).replace(/[\ud800-\udbff]$/, "");
       const cut = { truncated: shown.length < body.length, length: body.length };
       return { json: { body: shown, ...cut, contentType, headers } };
@@ -90,7 +86,7 @@ export function messageHandlers({
     async rawBody({ id, principal, source }) {
       const { body, contentType } = await stored(source, id, principal);
       const bytes = contentType?.endsWith(";base64") === true ? Buffer.from(body, "base64") : Buffer.from(body);
-      // Never shown by the browser, whatever is in it.
+      // Never displayed by the browser, whatever its content.
       return new Response(bytes, {
         headers: {
           "content-type": "application/octet-stream",
@@ -101,7 +97,7 @@ export function messageHandlers({
   };
 }
 
-/** The message in front may have another topic: of its state and reason nothing is told then. */
+/** The blocking message may have another topic; its state and reason are then hidden. */
 async function toldTo(topics: Topics, source: Source, explanation: Explanation): Promise<Explanation> {
   const { behindId, heldBy, since } = explanation;
   if (topics === undefined || behindId === undefined) return explanation;
@@ -143,7 +139,7 @@ async function find(admin: MessageAdmin, { budgetMs, from, limit, places, topics
     const left = limit - messages.length;
     const archived: boolean = place === "archive";
     const page = await admin.list({
-      // Of what others may not see, much may have to be passed over.
+      // Many hidden rows may have to be skipped.
       filter,
       limit: topics === undefined || archived ? left : Math.max(left, PASSED_OVER),
       archived,
@@ -158,7 +154,7 @@ async function find(admin: MessageAdmin, { budgetMs, from, limit, places, topics
     const timeIsUp = page.timeIsUp || performance.now() >= untilMs;
     if (nextBeforeId !== undefined) {
       position = { place, beforeId: nextBeforeId };
-      // What others may not see does not fill a page.
+      // Hidden rows do not fill a page.
       if (messages.length < limit && !timeIsUp) continue;
       return { ...found, next: position, timeIsUp };
     }
@@ -170,7 +166,7 @@ async function find(admin: MessageAdmin, { budgetMs, from, limit, places, topics
   }
 }
 
-/** `about` undefined: a list that has no other page. */
+/** `about` undefined: a list without further pages. */
 function listOf({ isWhole, messages, next, places, timeIsUp }: Found, about: unknown): List {
   const complete = next === undefined;
   return {
@@ -187,7 +183,6 @@ function listOf({ isWhole, messages, next, places, timeIsUp }: Found, about: unk
   };
 }
 
-/** Fields that are not given are left out. */
 function filterOf(query: z.output<typeof messageQuery>): MessageFilter {
   const given: { readonly [Name in keyof MessageFilter]: MessageFilter[Name] | undefined } = {
     type: query.type,

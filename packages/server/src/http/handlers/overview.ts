@@ -1,4 +1,4 @@
-/** What is wrong, and how much waits: all from one look that the viewers share. */
+/** Problems and counts, from one snapshot that the viewers share. */
 import { createHash } from "node:crypto";
 import { RowpostError } from "rowpost";
 import type { z } from "zod";
@@ -11,7 +11,6 @@ import { countsOf, problemsOf, relaysOf, topicsOf, unownedShards } from "../stat
 
 type PulseOf = z.infer<typeof pulse>["sources"][number];
 
-/** Makes them. */
 export function overviewHandlers({ sources }: ConsoleParts): HandlersOf<"pulse" | "overview" | "topics" | "relays"> {
   return {
     async pulse({ principal: { topics }, request }) {
@@ -59,11 +58,10 @@ async function seen({ snapshot }: Pick<Source, "snapshot">, topics: Topics): Pro
   return { ...found, status: narrowedStatus(found.status, topics) };
 }
 
-/** A database that is away is told, and the others are shown. */
 async function pulseOf({ name, snapshot }: Source, topics: Topics): Promise<PulseOf> {
   try {
     const { firing, status } = await seen({ snapshot }, topics);
-    // Rounded, or every answer would be another one.
+    // Rounded, or every answer would differ.
     const oldestWaitingMs = status.oldestDue && Math.floor(status.oldestDue.waitingMs / 1_000) * 1_000;
     return {
       name,

@@ -1,4 +1,3 @@
-/** Failures by cause, and the audit. */
 import { reaches } from "../../access/topics.ts";
 import { failureGroups } from "../../operations/failure-groups.ts";
 import { createShared, type Shared } from "../../shared-answer.ts";
@@ -14,7 +13,6 @@ interface Causes extends Awaited<ReturnType<typeof failureGroups>> {
   readonly asOf: string;
 }
 
-/** Makes them. */
 export function recordHandlers({ sources }: ConsoleParts): HandlersOf<"failures" | "audit"> {
   const failures = new Map<string, Shared<Causes>>();
   for (const source of sources) {
@@ -41,7 +39,7 @@ export function recordHandlers({ sources }: ConsoleParts): HandlersOf<"failures"
       const filter = seesAll ? given : { ...given, author: principal.name };
       const about = { ...filter, source: source.name };
       const beforeId = cursor === undefined ? undefined : decodeCursor(cursor, about).beforeId;
-      // One more than is shown: then there is another page.
+      // One more than shown tells whether there is another page.
       const entries = await source.records.audit({ filter, limit: limit + 1, beforeId });
       const shown = entries.slice(0, limit);
       const complete = entries.length <= limit;

@@ -1,4 +1,3 @@
-/** What arrives is what was published. */
 import assert from "node:assert/strict";
 import type { OutgoingMessage } from "../../../brokers/broker.ts";
 import type { BrokerContractCase } from "../case.ts";
@@ -56,7 +55,7 @@ export const arrivalCases: readonly BrokerContractCase[] = [
   {
     name: "a binary body arrives byte for byte",
     async run(context) {
-      // A view into a larger buffer: an adapter that sends the buffer behind it sends 512 bytes.
+      // A view into a larger buffer: an adapter that sends the whole buffer sends 512 bytes.
       const bytes = Uint8Array.from({ length: 512 }, (_, index) => index % 256).subarray(128, 384);
       const message = context.message({ body: bytes, contentType: "application/octet-stream" });
       await context.publishAll([message]);
@@ -108,7 +107,7 @@ export const arrivalCases: readonly BrokerContractCase[] = [
     async run(context) {
       const { features, bigBodyBytes = 1_048_576 } = context.harness;
       const size = features.maxBodyBytes ?? bigBodyBytes;
-      // Digits that differ from place to place: a lost or doubled piece shows.
+      // Varying digits, so that a lost or doubled piece shows.
       const body = Buffer.alloc(size, Array.from({ length: 10_007 }, (_, index) => index % 10).join(""));
       const message = context.message({ body, contentType: "application/octet-stream" });
       await context.publishAll([message]);
@@ -123,8 +122,8 @@ export const arrivalCases: readonly BrokerContractCase[] = [
       await context.publishAll([first]);
       await context.publishAll([second]);
       const { main } = context.harness.topics;
-      // A broker may drop the second copy by its identity, so that there is no count to wait for: a
-      // later message tells that it is over.
+      // A broker may drop the duplicate, so there is no count to wait for; a later message marks
+      // the end.
       const marker = context.message();
       await context.publishAll([marker]);
       const copies = (await context.arrivals(main, [first, marker])).filter(

@@ -1,4 +1,4 @@
-/** Every call settles in its time, and says truly what was handed over by then. */
+/** Every call settles in time and reports correctly what was handed over. */
 import assert from "node:assert/strict";
 import type { BrokerContractCase } from "../case.ts";
 import { describe, given } from "../context.ts";
@@ -55,8 +55,8 @@ export const deadlineCases: readonly BrokerContractCase[] = [
     needs: ["faults"],
     async run(context) {
       const faults = given(context.harness.faults, "faults");
-      // Silent from the first byte: the connection is accepted by the operating system, and no
-      // handshake or request is ever answered.
+      // Silent from the first byte: the operating system accepts the connection, but no handshake
+      // or request is answered.
       faults.mute();
       const results = await context.publish([context.message(), context.message()], { deadlineMs: 1_500 });
       for (const result of results) assert.notEqual(result.status, "sent");

@@ -1,6 +1,4 @@
-/**
- * A message that cannot be sent fails by itself, with the broker's reason; its neighbors go out.
- */
+/** A message that cannot be sent fails alone, with the broker's reason. */
 import assert from "node:assert/strict";
 import type { BrokerContractCase } from "../case.ts";
 import { assertMessageFailure, assertSent, describe, given, unsendable } from "../context.ts";
@@ -32,7 +30,7 @@ export const failureCases: readonly BrokerContractCase[] = [
     timeoutMs: 40_000,
     async run(context) {
       const limit = given(bodyLimit(context.harness), "a limit of the body");
-      // Bytes, not characters: half as many three-byte characters are above the limit as well.
+      // The limit counts bytes: half as many three-byte characters exceed it as well.
       const batch = [
         context.message(),
         context.message({ body: Buffer.alloc(limit + 1, "x"), contentType: "application/octet-stream" }),

@@ -1,4 +1,3 @@
-/** Checking, closing, and what is left behind. */
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Broker } from "../../../brokers/broker.ts";
@@ -8,7 +7,7 @@ import type { BrokerContractCase } from "../case.ts";
 import type { BrokerCaseContext } from "../context.ts";
 import { describe, GUARD_MS, given, guarded } from "../context.ts";
 
-/** Twice what a relay gives a broker. */
+/** Twice the time a relay gives a broker. */
 const CLOSE_GUARD_MS = 2_000;
 
 export const lifecycleCases: readonly BrokerContractCase[] = [
@@ -77,7 +76,7 @@ export const lifecycleCases: readonly BrokerContractCase[] = [
       await context.publishAll([context.message()]);
       faults.mute();
       const publishing = context.publish([context.message(), context.message()], { deadlineMs: 2 * GUARD_MS });
-      // A goodbye to a server that does not answer may take its time, but not that of the calls.
+      // Saying goodbye to a silent server may take a while, but the calls must not wait for it.
       const complaint = "close waited for calls that cannot end by themselves";
       const [results] = await guarded(Promise.all([publishing, context.broker.close()]), complaint);
       for (const result of results) assert.notEqual(result.status, "sent");
@@ -97,8 +96,8 @@ export const lifecycleCases: readonly BrokerContractCase[] = [
     name: "close leaves no timer, socket or handle behind",
     timeoutMs: 40_000,
     async run(context) {
-      // Once outside the count: clients keep process-wide things (resolvers, pools of threads) from
-      // their first use on.
+      // One use outside the count: clients keep process-wide resources (resolvers, thread pools)
+      // from then on.
       await useOnce(context);
       await context.broker.close();
       await delay(50);
@@ -132,8 +131,7 @@ async function useOnce(context: BrokerCaseContext): Promise<void> {
 }
 
 /**
- * What keeps this process alive, by kind. Measured from inside a promise, so that no timer of the
- * measuring counts.
+ * Active resources by kind. Called inside a promise, so that no timer of the measurement counts.
  */
 function activeResources(): Map<string, number> {
   const counts = new Map<string, number>();

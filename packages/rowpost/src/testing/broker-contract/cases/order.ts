@@ -1,4 +1,4 @@
-/** Messages with equal ordering keys arrive in the order in which they were published. */
+/** Messages with equal ordering keys arrive in the order of publishing. */
 import assert from "node:assert/strict";
 import type { OutgoingMessage } from "../../../brokers/broker.ts";
 import type { BrokerContractCase } from "../case.ts";
@@ -17,8 +17,8 @@ export const orderCases: readonly BrokerContractCase[] = [
       const topic = given(context.harness.topics.ordered, "topics.ordered");
       const all: OutgoingMessage[] = [];
       for (let round = 0; round < ROUNDS; round += 1) {
-        // Two calls at once, with different ordering keys, as a relay makes them; in each call the
-        // keys take turns.
+        // Two concurrent calls with different ordering keys, as a relay makes them; in each call
+        // the keys alternate.
         const calls: [OutgoingMessage[], OutgoingMessage[]] = [[], []];
         for (let turn = 0; turn < MESSAGES_PER_KEY / ROUNDS; turn += 1) {
           for (let key = 0; key < KEYS; key += 1) {

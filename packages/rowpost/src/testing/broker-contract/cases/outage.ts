@@ -1,5 +1,6 @@
 /**
- * The server goes away and comes back: nothing is lost, and nothing is called certain that is not.
+ * The server goes away and comes back: nothing is lost, and nothing uncertain is reported as
+ * certain.
  */
 import assert from "node:assert/strict";
 import { until } from "../../contract-run.ts";
@@ -36,7 +37,7 @@ export const outageCases: readonly BrokerContractCase[] = [
     async run(context) {
       const faults = given(context.harness.faults, "faults");
       await context.publishAll([context.message()]);
-      // The request arrives, its answer does not come back; then the connection is reset.
+      // The request arrives and its answer is held back; then the connection is reset.
       faults.mute("toClient");
       const bodyBytes = 32_768;
       const before = faults.bytesToTarget();
@@ -68,8 +69,8 @@ export const outageCases: readonly BrokerContractCase[] = [
 ];
 
 /**
- * Publishes probes until the adapter knows that the connection is gone: what was written into a
- * dying connection is rightly `unknown`.
+ * Publishes probes until the adapter notices the broken connection: writing into a dying one is
+ * rightly `unknown`.
  */
 async function outageNoticed(context: BrokerCaseContext): Promise<void> {
   await until(

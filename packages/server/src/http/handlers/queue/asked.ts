@@ -1,4 +1,3 @@
-/** From what the queue throws to a problem, and from a change of it to the audit. */
 import { RowpostError } from "rowpost";
 import { MonthDroppedError } from "rowpost/queue";
 import type { Principal } from "../../../access/principal.ts";
@@ -6,7 +5,6 @@ import { isMissingTable } from "../../../database-url.ts";
 import type { Source } from "../../../source.ts";
 import { Problem, type ProblemCode } from "../../problem.ts";
 
-/** What the queue says no with: the codes of its errors. */
 const REFUSALS: Readonly<Record<string, ProblemCode>> = {
   UNKNOWN_TOPIC: "not-found",
   UNKNOWN_GROUP: "not-found",
@@ -37,20 +35,18 @@ function refusalOf(error: unknown): Problem | undefined {
   return new Problem("not-found", "this database has no message queue; `rowpost queue create TOPIC` makes it");
 }
 
-/** A change of the queue, for the audit. */
 export interface QueueChange {
   readonly source: Source;
   readonly principal: Principal;
   readonly action: string;
   readonly reason: string;
-  /** What it is about. */
   readonly about: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The queue changes in transactions of its own. So what is to be done is written down before it,
- * and what came of it after it: no change is without its entry, whenever this process ends, and
- * one that is begun and has no second entry may have been made or not.
+ * The queue changes in its own transactions, so the intent is audited before and the result after.
+ * No change lacks an entry, whenever this process ends; an entry without a second one may or may
+ * not have been carried out.
  */
 export async function audited<T>(
   { about, action, principal, reason, source }: QueueChange,

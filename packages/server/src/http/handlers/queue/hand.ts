@@ -1,4 +1,3 @@
-/** What people do to a group: pause, skip, dead letters. */
 import type { HandReport } from "rowpost/queue";
 import type { HandlersOf } from "../../call.ts";
 import { decodeCursor, encodeCursor } from "../../cursor.ts";
@@ -13,7 +12,6 @@ interface HandCall extends Pick<QueueChange, "principal" | "source"> {
   readonly body: { readonly reason: string };
 }
 
-/** Makes them. */
 export function queueHandHandlers(): HandlersOf<Names> {
   return {
     async queueDead({ group, query: { cursor, ...query }, source, topic }) {
@@ -117,7 +115,7 @@ function nextOf(next: string | undefined, about: unknown): string | null {
 
 type Letters = Awaited<ReturnType<ReturnType<HandCall["source"]["queue"]>["deadLetters"]>>["letters"];
 
-/** Without the bodies, which a list never shows. */
+/** Without the bodies, which lists never show. */
 function pageOf(letters: Letters): Pick<AnswerOf<"queueDead">, "items"> {
   return {
     items: letters.map(({ attempt, error, id, message, nextAttemptAt, partition, since, state }) => ({

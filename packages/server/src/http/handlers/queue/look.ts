@@ -1,4 +1,3 @@
-/** Looking at the queue: topics, groups, messages. */
 import type { CountUpTo, GroupStatus, QueueMessageDetail, QueueMessageSummary } from "rowpost/queue";
 import type { z } from "zod";
 import { reaches } from "../../../access/topics.ts";
@@ -17,14 +16,12 @@ type Groups = AnswerOf<"queueGroups">;
 type Search = z.output<typeof queueSearchQuery>;
 
 const GROUPS_MS = 2_000;
-/** Longer bodies are cut. */
 const SHOWN_LENGTH = 262_144;
 
-/** Makes them. */
 export function queueLookHandlers({ sources }: ConsoleParts): HandlersOf<Names> {
   const shared = new Map(sources.map((source) => [source.name, new Map<string, Shared<Groups>>()]));
 
-  /** Counted once for all who look at a topic. */
+  /** Counted once for all viewers of a topic. */
   async function groupsOf(source: Source, topic: string): Promise<Groups> {
     const topics = shared.get(source.name) ?? new Map<string, Shared<Groups>>();
     const answer = topics.get(topic) ?? createShared(GROUPS_MS, () => countedGroups(source, topic));
@@ -32,7 +29,7 @@ export function queueLookHandlers({ sources }: ConsoleParts): HandlersOf<Names> 
     try {
       return await answer();
     } catch (error) {
-      // Names that nobody has must not pile up.
+      // Unknown names must not pile up.
       topics.delete(topic);
       throw error;
     }
@@ -68,7 +65,7 @@ export function queueLookHandlers({ sources }: ConsoleParts): HandlersOf<Names> 
         result: "done",
         details: { topic, id },
       });
-      // A cut through a surrogate pair would leave half a character.
+      // Does not cut a surrogate pair.
       const body = bodyText.slice(0, SHOWN_LENGTH).replace(/[\ud800-\udbff]$/, "");
       const cut = { truncated: body.length < bodyText.length, length: bodyText.length };
       return { json: { body, ...cut, ...given({ contentType, headers, problem }) } };
@@ -76,12 +73,11 @@ export function queueLookHandlers({ sources }: ConsoleParts): HandlersOf<Names> 
   };
 }
 
-/** Counts say how exact they are. */
 function countOf({ atLeast, count }: CountUpTo): { readonly value: number; readonly relation: "eq" | "gte" } {
   return { value: count, relation: atLeast ? "gte" : "eq" };
 }
 
-/** Without what is undefined: an answer has no such field. */
+/** Removes undefined fields, which an answer never has. */
 function given<T extends object>(fields: T): { [Name in keyof T]: Exclude<T[Name], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [Name in keyof T]: Exclude<T[Name], undefined>;

@@ -1,11 +1,10 @@
-/** Rewinding a group (回拨): what it would bring, doing it as it was seen, taking it back. */
+/** Rewinds of a group (回拨): preview, execution with a check, undo. */
 import type { RewindPosition } from "rowpost/queue";
 import type { HandlersOf } from "../../call.ts";
 import { Problem } from "../../problem.ts";
 import { instant } from "../../schemas.ts";
 import { asked, audited } from "./asked.ts";
 
-/** Makes them. */
 export function queueRewindHandlers(): HandlersOf<"queueRewinds" | "queueRewindPlan" | "queueRewind"> {
   return {
     async queueRewinds({ group, source, topic }) {
@@ -82,7 +81,7 @@ export function queueRewindHandlers(): HandlersOf<"queueRewinds" | "queueRewindP
   };
 }
 
-/** The schema has looked at its shape. */
+/** The schema has checked its form. */
 function goalOf(text: string): RewindPosition | "undo" {
   if (text === "start" || text === "end" || text === "undo") return text;
   const at = text.indexOf(":");
