@@ -410,6 +410,7 @@ SELECT CAST(m.`id` AS CHAR) AS id, m.`message_type` AS messagetype, m.`message_k
   WHERE ((m.`message_type` = ? AND m.`message_key` = ?)) AND m.`state` IN (2, 1, 0, 3, 5);
 
 -- touchRows
+-- lockIdentities has locked the rows.
 /*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1;
 
@@ -898,18 +899,20 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `lo
   WHERE m.`state` IN (3, 2);
 
 -- bringForward
--- Pending rows that wait for their next attempt, but not delayed rows or rows set behind.
+-- The rows are locked already, as for operatorRetry.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = NULL, m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
   WHERE m.`state` = 0 AND m.`next_retry_at` > UTC_TIMESTAMP(3) AND m.`next_retry_at` < '3000-01-01 00:00:00.000' AND (m.`deliver_at` IS NULL OR m.`deliver_at` <= UTC_TIMESTAMP(3));
 
 -- suspendRows
+-- The rows are locked already, as for operatorRetry.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = IF(LEFT(m.`fail_reason`, 18) = 'suspended by rule ', NULL, m.`fail_reason`), m.`next_retry_at` = NULL, m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 5
   WHERE m.`state` IN (0, 3);
 
 -- resumeRows
+-- The rows are locked already, as for operatorRetry.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = IF(LEFT(m.`fail_reason`, 18) = 'suspended by rule ', NULL, m.`fail_reason`), m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 0

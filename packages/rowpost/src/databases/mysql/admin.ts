@@ -38,6 +38,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
+    /** The rows are locked already, as for operatorRetry. */
     bringForward({ ids, action }) {
       const author = byAuthor(action);
       const tried = names.has("deliverAt")
@@ -52,6 +53,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
+    /** The rows are locked already, as for operatorRetry. */
     suspendRows({ ids, action, untilMs }) {
       const author = byAuthor(action);
       return {
@@ -64,6 +66,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
+    /** The rows are locked already, as for operatorRetry. */
     resumeRows({ ids, action }) {
       const author = byAuthor(action);
       return {

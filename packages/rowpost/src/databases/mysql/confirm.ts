@@ -124,6 +124,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
       params: pairs(list),
     }),
 
+    /** lockIdentities has locked the rows. */
     touchRows: (ids) => ({
       name: "touchRows",
       text: `${NOT_SAFE}UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
